@@ -1,0 +1,43 @@
+"""What a worker is doing right now, in a few bytes of shared memory that survive its death.
+
+The worker writes a step counter and a layer name, a microsecond each; the driver reads them to
+show progress, to tell slow from stuck, and to know where a dead worker was.
+"""
+
+from __future__ import annotations
+
+import mmap
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+_LAYOUT = struct.Struct("<QQH")
+_SIZE = 1024
+
+
+@dataclass(frozen=True)
+class Position:
+    """Steps done of a total, and the layer in progress."""
+
+    done: int
+    total: int
+    layer: str | None
+
+
+class BlackBox:
+    """One worker's position. The driver creates the file; the worker opens the same path."""
+
+    def __init__(self, path: Path) -> None:
+        if not path.exists():
+            path.write_bytes(bytes(_SIZE))
+        with path.open("r+b") as file:
+            self._map = mmap.mmap(file.fileno(), _SIZE)
+
+    def note(self, done: int, total: int, layer: str = "") -> None:
+        text = layer.encode()[: _SIZE - _LAYOUT.size]
+        self._map[: _LAYOUT.size + len(text)] = _LAYOUT.pack(done, total, len(text)) + text
+
+    def read(self) -> Position:
+        done, total, length = _LAYOUT.unpack_from(self._map)
+        text = self._map[_LAYOUT.size : _LAYOUT.size + min(length, _SIZE - _LAYOUT.size)]
+        return Position(done, total, text.decode(errors="replace") or None)

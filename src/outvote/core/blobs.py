@@ -1,0 +1,71 @@
+"""Arrays on disk under the hash of their content: written once, shared by all workers."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from outvote.core.arrays import Array, byte_size, decoded, dtype_name, from_bytes, to_bytes
+from outvote.core.errors import ProtocolError
+
+_HEADER = 256  # bytes; a multiple of 64, so that the data is aligned when mapped
+_DIGEST = re.compile(r"[0-9a-f]{64}")
+
+
+class BlobStore:
+    """A folder of arrays, each named by its digest. Driver and workers open the same folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def put(self, array: Array) -> str:
+        """Store an array (if it is new) and return its digest."""
+        header = _header(array)
+        data = to_bytes(array)
+        digest = hashlib.sha256(header)
+        digest.update(data)
+        name = digest.hexdigest()
+        path = self.folder / name
+        if not path.exists():
+            self._write(path, header, data)
+        return name
+
+    def get(self, digest: str) -> Array:
+        """The array of that digest, mapped from disk (read-only)."""
+        if not _DIGEST.fullmatch(digest):
+            raise ProtocolError(f"a blob is named by 64 hexadecimal digits; received {digest!r}")
+        path = self.folder / digest
+        with path.open("rb") as file:
+            head = json.loads(file.read(_HEADER))
+        name, shape = head["dtype"], head["shape"]
+        size = byte_size(name, shape)
+        if size == 0:
+            return from_bytes(name, shape, b"")
+        raw = np.memmap(path, np.uint8, "r", _HEADER, (size,))
+        wire = from_bytes("uint16" if name == "bfloat16" else name, shape, raw)
+        return decoded(name, wire)
+
+    def _write(self, path: Path, header: bytes, data: memoryview) -> None:
+        handle, temporary = tempfile.mkstemp(dir=self.folder)
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(header)
+                file.write(data)
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+
+
+def _header(array: Array) -> bytes:
+    text = json.dumps({"dtype": dtype_name(array), "shape": list(array.shape)}).encode()
+    if len(text) > _HEADER:
+        raise ProtocolError(f"an array of rank {array.ndim} is not storable")
+    return text.ljust(_HEADER)

@@ -1,0 +1,205 @@
+"""A neural network as plain data: a graph of layers and references to their weights.
+
+Nothing here needs a framework: a Model can be changed, hashed, stored and sent as it is.
+Every layer is one call. A layer object that is called twice appears as two layers with the same
+`shares`, so that its weights stay one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from outvote.core.errors import ProtocolError
+
+Json = Any
+REF = "$ref"  # {"$ref": [producer, index]} inside args and kwargs is a tensor of the graph
+
+
+@dataclass(frozen=True)
+class Ref:
+    """One tensor: the index-th output of a layer or a model input."""
+
+    producer: str
+    index: int = 0
+
+
+@dataclass(frozen=True)
+class Input:
+    """What the model is fed. None in a shape is a free dimension; the first is the batch."""
+
+    name: str
+    shape: tuple[int | None, ...]
+    dtype: str
+
+
+@dataclass(frozen=True)
+class Weight:
+    """A named array of a layer; its content lies in the blob store."""
+
+    name: str
+    digest: str
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One call of one layer, in the vocabulary of the model's dialect."""
+
+    name: str
+    kind: str
+    config: Mapping[str, Json]
+    args: Json = ()
+    kwargs: Mapping[str, Json] = field(default_factory=dict)
+    weights: tuple[Weight, ...] = ()
+    module: str | None = None
+    registered: str | None = None
+    build: Mapping[str, Json] | None = None
+    shares: str | None = None
+
+    def refs(self) -> Iterator[Ref]:
+        """The tensors this layer reads, in call order."""
+        yield from find_refs(self.args)
+        yield from find_refs(self.kwargs)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """Names of the layers and model inputs that feed this layer, each once."""
+        return tuple(dict.fromkeys(ref.producer for ref in self.refs()))
+
+    @property
+    def object_digest(self) -> str:
+        """Identity of the layer apart from where it stands: kind, configuration and weights."""
+        return digest_of(
+            self.kind,
+            self.module,
+            self.registered,
+            _nameless(self.config),
+            self.build,
+            [weight.digest for weight in self.weights],
+        )
+
+
+@dataclass(frozen=True)
+class Model:
+    """A graph of layers in an order in which they can be computed."""
+
+    name: str
+    inputs: tuple[Input, ...]
+    layers: tuple[Layer, ...]
+    outputs: tuple[Ref, ...]
+    dialect: str = "keras"
+
+    def __post_init__(self) -> None:
+        known = {item.name for item in self.inputs}
+        for layer in self.layers:
+            missing = [name for name in layer.inputs if name not in known]
+            if missing or layer.name in known:
+                raise ProtocolError(
+                    f"layer {layer.name!r} is named twice"
+                    if layer.name in known
+                    else f"layer {layer.name!r} reads {missing[0]!r}, which comes later or never"
+                )
+            known.add(layer.name)
+        if not self.outputs or any(ref.producer not in known for ref in self.outputs):
+            raise ProtocolError(f"model {self.name!r} has no output that its layers compute")
+
+    def layer(self, name: str) -> Layer:
+        return next(layer for layer in self.layers if layer.name == name)
+
+    @property
+    def weight_count(self) -> int:
+        """Numbers held by all weights, shared ones counted once."""
+        seen: dict[str, int] = {}
+        for layer in self.layers:
+            for weight in layer.weights:
+                size = 1
+                for n in weight.shape:
+                    size *= n
+                seen[f"{layer.shares or layer.name}/{weight.name}"] = size
+        return sum(seen.values())
+
+    def digests(self) -> dict[str, str]:
+        """Merkle digest of every layer: what it computes, as a function of the model inputs."""
+        done = {item.name: digest_of("input", i) for i, item in enumerate(self.inputs)}
+        for layer in self.layers:
+            done[layer.name] = digest_of(
+                layer.object_digest,
+                _linked(layer.args, done),
+                _linked(layer.kwargs, done),
+            )
+        return done
+
+    def last_use(self) -> dict[str, int]:
+        """For each tensor producer the position of the last layer that reads it."""
+        uses = dict.fromkeys((ref.producer for ref in self.outputs), len(self.layers))
+        for position in reversed(range(len(self.layers))):
+            for name in self.layers[position].inputs:
+                uses.setdefault(name, position)
+        return uses
+
+    def to_json(self) -> Json:
+        return asdict(self)
+
+    @staticmethod
+    def from_json(data: Json) -> Model:
+        """Rebuild a model that came from another process; what does not fit is refused."""
+        try:
+            return Model(
+                name=str(data["name"]),
+                inputs=tuple(
+                    Input(str(i["name"]), tuple(i["shape"]), str(i["dtype"]))
+                    for i in data["inputs"]
+                ),
+                layers=tuple(_layer_from_json(item) for item in data["layers"]),
+                outputs=tuple(Ref(str(r["producer"]), int(r["index"])) for r in data["outputs"]),
+                dialect=str(data["dialect"]),
+            )
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ProtocolError(f"not a model: {error}") from error
+
+
+def _layer_from_json(data: Json) -> Layer:
+    weights = tuple(
+        Weight(str(w["name"]), str(w["digest"]), tuple(int(n) for n in w["shape"]))
+        for w in data["weights"]
+    )
+    return Layer(**{**data, "weights": weights})
+
+
+def find_refs(structure: Json) -> Iterator[Ref]:
+    """All tensor references inside call arguments."""
+    if isinstance(structure, Mapping):
+        if REF in structure:
+            producer, index = structure[REF]
+            yield Ref(producer, index)
+        else:
+            for value in structure.values():
+                yield from find_refs(value)
+    elif isinstance(structure, list | tuple):
+        for value in structure:
+            yield from find_refs(value)
+
+
+def digest_of(*parts: Json) -> str:
+    text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _linked(structure: Json, digests: Mapping[str, str]) -> Json:
+    if isinstance(structure, Mapping):
+        if REF in structure:
+            producer, index = structure[REF]
+            return {REF: [digests[producer], index]}
+        return {key: _linked(value, digests) for key, value in structure.items()}
+    if isinstance(structure, list | tuple):
+        return [_linked(value, digests) for value in structure]
+    return structure
+
+
+def _nameless(config: Mapping[str, Json]) -> Json:
+    """A configuration without the names of layers, which change nothing that is computed."""
+    return {key: value for key, value in config.items() if key != "name"}

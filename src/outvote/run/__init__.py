@@ -1,0 +1,1 @@
+"""The pool: one isolated process per target. Never imports a framework."""

@@ -1,0 +1,139 @@
+"""Long-lived workers, one per target, asked at the same time and replaced when they die."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from outvote.core.arrays import Array
+from outvote.core.blackbox import Position
+from outvote.core.blobs import BlobStore
+from outvote.core.target import Run, Target
+from outvote.run.process import Limits, Process
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question to a worker: an operation, its arguments, arrays to go with it."""
+
+    op: str
+    arguments: Mapping[str, Any]
+    arrays: Sequence[Array] = ()
+    steps: int = 0
+
+
+class Pool:
+    """The workers of a session. Use as a context manager: leaving it ends every process."""
+
+    def __init__(
+        self,
+        targets: Iterable[Target],
+        *,
+        limits: Limits | None = None,
+        custom: Path | None = None,
+        allow_code: bool = False,
+        jobs: int | None = None,
+    ) -> None:
+        self.targets = {target.name: target for target in targets}
+        self._folder = tempfile.TemporaryDirectory(prefix="outvote-")
+        root = Path(self._folder.name)
+        self.blobs = BlobStore(root / "blobs")
+        self._limits = limits or Limits()
+        self._settings = {
+            "blobs": str(self.blobs.folder),
+            "custom": str(custom.absolute()) if custom else None,
+            "allow_code": allow_code,
+        }
+        self._processes: dict[str, Process] = {}
+        self._locks = {name: threading.Lock() for name in self.targets}
+        self._turns = threading.Semaphore(jobs or os.cpu_count() or 1)
+        self._threads = ThreadPoolExecutor(max_workers=max(1, len(self.targets)))
+        self.restarts = dict.fromkeys(self.targets, 0)
+        self.peaks = dict.fromkeys(self.targets, 0)
+        self._closed = False
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End every worker at once, whatever it is doing."""
+        self._closed = True
+        for process in list(self._processes.values()):
+            process.kill()
+        self._threads.shutdown(wait=True, cancel_futures=True)
+        for process in list(self._processes.values()):
+            process.kill()
+        self._folder.cleanup()
+
+    def start(self, names: Iterable[str] | None = None) -> dict[str, Run]:
+        """Start workers side by side; each Run says what came up, or why it did not."""
+        wanted = list(self.targets if names is None else names)
+        for name in wanted:
+            self._spawn(name)
+        return self._each(wanted, lambda name: self._greeted(name))
+
+    def ask(self, name: str, request: Request) -> Run:
+        """One worker's answer. A dead worker is replaced first."""
+        with self._locks[name], self._turns:
+            process = self._processes.get(name)
+            if process is None or not process.alive:
+                self._spawn(name)
+                hello = self._greeted(name)
+                if not hello.ok:
+                    return hello
+                self.restarts[name] += process is not None
+                process = self._processes[name]
+            message = {"op": request.op, **request.arguments}
+            run = process.ask(message, request.arrays, request.steps)
+            process.check_peak()
+            self.peaks[name] = max(self.peaks[name], process.peak_bytes)
+            return run
+
+    def ask_all(self, names: Iterable[str], request: Request) -> dict[str, Run]:
+        """The same question to several workers at once."""
+        return self._each(list(names), lambda name: self.ask(name, request))
+
+    def ask_each(self, requests: Mapping[str, Request]) -> dict[str, Run]:
+        """A question of its own to each of several workers at once."""
+        return self._each(list(requests), lambda name: self.ask(name, requests[name]))
+
+    def position(self, name: str) -> Position | None:
+        process = self._processes.get(name)
+        return process.position if process else None
+
+    def _spawn(self, name: str) -> None:
+        old = self._processes.pop(name, None)
+        if old is not None:
+            old.kill()
+        folder = Path(self._folder.name) / "workers"
+        self._processes[name] = Process(self.targets[name], folder, self._settings, self._limits)
+
+    def _greeted(self, name: str) -> Run:
+        process = self._processes[name]
+        run = process.greet()
+        if not run.ok:
+            process.kill()
+        return run
+
+    def _each(self, names: list[str], ask: Callable[[str], Run]) -> dict[str, Run]:
+        futures = {name: self._threads.submit(ask, name) for name in names}
+        try:
+            return {name: future.result() for name, future in futures.items()}
+        except KeyboardInterrupt:
+            self.close()
+            raise

@@ -1,0 +1,37 @@
+"""One file per Keras backend: its settings before import, its precision, its modes.
+
+A backend module offers `before_import(mode)`, `after_import()`, `libraries`, `precision(mode)`,
+`no_gradients()` and `compiler(mode)`. A compiler takes `forward` (tensors in, tensors out) and
+returns a function from NumPy arrays to `(arrays, dtype names)`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from outvote.core.arrays import Array
+
+Tensor = Any
+Forward = Callable[[Sequence[Tensor]], list[Tensor]]
+Program = Callable[[Sequence[Array]], tuple[list[Array], list[str]]]
+"""A compiled or eager function of arrays."""
+
+
+def eager(forward: Forward, variables: Callable[[], list[Any]]) -> Program:
+    """Call every layer at once, as `model(x)` does."""
+
+    def program(feeds: Sequence[Array]) -> tuple[list[Array], list[str]]:
+        from keras import ops
+
+        return to_arrays(forward([ops.convert_to_tensor(feed) for feed in feeds]))
+
+    return program
+
+
+def to_arrays(tensors: Sequence[Tensor]) -> tuple[list[Array], list[str]]:
+    import keras
+    import numpy as np
+
+    names = [keras.backend.standardize_dtype(t.dtype) for t in tensors]
+    return [np.asarray(keras.ops.convert_to_numpy(t)) for t in tensors], names

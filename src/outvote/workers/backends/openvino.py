@@ -1,0 +1,97 @@
+"""Keras on OpenVINO: always one compiled graph.
+
+The CPU plug-in may choose bf16 or f16 by itself; `openvino` pins f32, `openvino:fast` does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.workers.backends import Forward, Program
+
+libraries = ("openvino",)
+_PINNED = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
+_FAST = {"INFERENCE_NUM_THREADS": 1}
+
+
+def before_import(mode: str) -> None:
+    """OpenVINO is set up per compiled model."""
+
+
+def after_import() -> None:
+    """OpenVINO is set up per compiled model."""
+
+
+def precision(mode: str) -> dict[str, Any]:
+    if mode != "fast":
+        return {"inference": "f32"}
+    import openvino as ov
+
+    return {"inference": str(ov.Core().get_property("CPU", "INFERENCE_PRECISION_HINT"))}
+
+
+def no_gradients() -> AbstractContextManager[Any]:
+    return nullcontext()
+
+
+def compiled(
+    forward: Forward, variables: Callable[[], list[Any]], config: dict[str, Any] = _PINNED
+) -> Program:
+    """One graph per input signature, with a free batch dimension as `predict` makes it."""
+    ready: dict[Any, tuple[Any, list[str]]] = {}
+
+    def program(feeds: Sequence[Array]) -> tuple[list[Array], list[str]]:
+        key = tuple((feed.dtype.name, feed.shape[1:]) for feed in feeds)
+        if key not in ready:
+            ready[key] = _build(forward, feeds, config)
+        model, names = ready[key]
+        results = model(list(feeds))
+        return [_array(results[i], names[i]) for i in range(len(names))], names
+
+    return program
+
+
+def _build(
+    forward: Forward, feeds: Sequence[Array], config: dict[str, Any]
+) -> tuple[Any, list[str]]:
+    import keras
+    import openvino as ov
+    import openvino.opset15 as opset
+    from keras.src.backend.openvino.core import OPENVINO_DTYPES, OpenVINOKerasTensor
+
+    parameters = [
+        opset.parameter(
+            shape=[-1, *feed.shape[1:]] if feed.ndim else [], dtype=OPENVINO_DTYPES[feed.dtype.name]
+        )
+        for feed in feeds
+    ]
+    outputs = forward([OpenVINOKerasTensor(p.output(0)) for p in parameters])
+    names = [keras.backend.standardize_dtype(t.dtype) for t in outputs]
+    results = [opset.result(t.output) for t in map(_as_node, outputs)]
+    model = ov.Model(results=results, parameters=parameters)
+    return ov.compile_model(model, "CPU", config), names
+
+
+def _as_node(tensor: Any) -> Any:
+    """Some layers hand back a plain array; OpenVINO wants a node."""
+    from keras import ops
+
+    return tensor if hasattr(tensor, "output") else ops.convert_to_tensor(tensor)
+
+
+def _array(result: Any, dtype: str) -> Array:
+    data = np.array(result)
+    if dtype == "bfloat16":
+        import ml_dtypes
+
+        return data.view(ml_dtypes.bfloat16)
+    return data
+
+
+modes = {"eager": compiled, "fast": partial(compiled, config=_FAST)}

@@ -1,0 +1,244 @@
+"""The worker for Keras 3 on any of its backends: reads model files, runs models and layers."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import platform
+import runpy
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Protocol
+
+from outvote.core.arrays import Array
+from outvote.core.model import Model, digest_of
+from outvote.workers.main import Context, Refused, Reply
+
+
+class Backend(Protocol):
+    """What a module in outvote.workers.backends offers."""
+
+    libraries: tuple[str, ...]
+    modes: dict[str, Callable[..., Any]]
+
+    def before_import(self, mode: str) -> None: ...
+    def after_import(self) -> None: ...
+    def precision(self, mode: str) -> dict[str, Any]: ...
+    def no_gradients(self) -> AbstractContextManager[Any]: ...
+
+
+def create(context: Context) -> KerasWorker:
+    """Import Keras on the backend that the settings name, and apply the user's scripts."""
+    settings = context.settings
+    backend: Any = importlib.import_module(f"outvote.workers.backends.{settings['backend']}")
+    os.environ["KERAS_BACKEND"] = settings["backend"]
+    backend.before_import(settings["mode"])
+    importlib.import_module("keras")
+    backend.after_import()
+    if settings["setup"]:
+        run_script(Path(settings["setup"]), "setup script")
+    return KerasWorker(context, backend)
+
+
+def run_script(path: Path, what: str) -> dict[str, Any]:
+    """Run a script that the user named, inside this process."""
+    sys.path.insert(0, str(path.parent))
+    try:
+        return runpy.run_path(str(path), run_name="__outvote__")
+    except Exception as error:
+        kind = type(error).__name__
+        raise Refused(f"the {what} {path} failed with {kind}: {error}") from error
+    finally:
+        sys.path.remove(str(path.parent))
+
+
+class KerasWorker:
+    """Holds the imported Keras, the layers built so far, and at most one stepping session."""
+
+    def __init__(self, context: Context, backend: Backend) -> None:
+        from outvote.workers.keras_graph import OutputCache, Workshop
+
+        self._context = context
+        self._backend = backend
+        self._mode: str = context.settings["mode"]
+        self._compile = backend.modes[self._mode]
+        self._custom = self._custom_objects()
+        self._workshop = Workshop(
+            context.blobs, bool(context.settings["allow_code"]), self._custom
+        )
+        self._outputs = OutputCache()
+        self._programs: dict[str, Any] = {}
+        self._session: Any = None
+
+    def describe(self) -> dict[str, Any]:
+        names = ("keras", *self._backend.libraries)
+        return {
+            "versions": {name: version_of(name) for name in names},
+            "precision": self._backend.precision(self._mode),
+            "python": platform.python_version(),
+            "platform": f"{platform.system()} {platform.machine()}",
+        }
+
+    def do_read(self, arrays: list[Array], path: str, weights: str | None) -> Reply:
+        """Read a model file and return it as neutral data; its weights go to the blob store."""
+        from outvote.workers.keras_neutral import neutral
+        from outvote.workers.keras_read import load
+
+        allow_code = bool(self._context.settings["allow_code"])
+        model = load(Path(path), Path(weights) if weights else None, self._custom, allow_code)
+        with self._backend.no_gradients():
+            return {"model": neutral(model, self._context.blobs).to_json()}, ()
+
+    def do_save(self, arrays: list[Array], model: Any, path: str) -> Reply:
+        """Write a neutral model as a `.keras` file."""
+        from outvote.workers.keras_neutral import save
+
+        save(Model.from_json(model), self._workshop, Path(path))
+        return {}, ()
+
+    def do_run(
+        self,
+        arrays: list[Array],
+        model: Any,
+        inputs: list[str],
+        batch: int,
+        jitter: int | None = None,
+        keep: bool = False,
+    ) -> Reply:
+        """Run a model on stored inputs, batch by batch.
+
+        `jitter` moves every tensor by one unit in the last place (a seed); `keep` re-uses and
+        keeps layer outputs across requests, in eager mode.
+        """
+        import numpy as np
+
+        parsed = Model.from_json(model)
+        data = [self._context.blobs.get(digest) for digest in inputs]
+        count = len(data[0])
+        starts = range(0, count, batch) if count else [0]
+        cached = keep and self._is_eager and jitter is None
+        layers_each = len(parsed.layers) if self._is_eager else 1
+        self._context.begin(len(starts) * layers_each)
+        parts: list[list[Array]] = []
+        names: list[str] = []
+        with self._backend.no_gradients():
+            for start in starts:
+                feeds = [np.array(item[start : start + batch]) for item in data]
+                if cached:
+                    token = digest_of(inputs, start, batch)
+                    outputs, names = self._run_cached(parsed, feeds, token)
+                else:
+                    outputs, names = self._program(parsed, jitter, feeds)(feeds)
+                parts.append(outputs)
+                if not self._is_eager:
+                    self._context.step()
+        self._reset_states(parsed)
+        whole = [np.concatenate(part) if len(part) > 1 else part[0] for part in zip(*parts)]
+        return {"dtypes": names, "cache_hits": self._outputs.hits}, whole
+
+    def do_open(self, arrays: list[Array], model: Any) -> Reply:
+        """Begin a session in which layers are computed one at a time; arrays are the inputs."""
+        from outvote.workers.keras_session import Session
+
+        self._session = Session(
+            Model.from_json(model), arrays, self._workshop, self._compile, self._context.enter
+        )
+        return {}, ()
+
+    def do_step(self, arrays: list[Array], layer: str, given: list[Any] | None) -> Reply:
+        """Compute a layer on this target's own tensors and, if given, on another target's."""
+        with self._backend.no_gradients():
+            reply: Reply = self._session.step(layer, arrays, given)
+            return reply
+
+    def do_call(self, arrays: list[Array], layer: str, given: list[Any]) -> Reply:
+        """Compute a layer on the tensors given with the request alone."""
+        with self._backend.no_gradients():
+            reply: Reply = self._session.call(layer, arrays, given)
+            return reply
+
+    def do_close(self, arrays: list[Array]) -> Reply:
+        self._session = None
+        return {}, ()
+
+    @property
+    def _is_eager(self) -> bool:
+        from outvote.workers.backends import eager
+
+        return self._compile is eager
+
+    def _program(self, model: Model, jitter: int | None, feeds: list[Array]) -> Any:
+        """The model as a function of arrays in this worker's mode; the last one is kept."""
+        from keras import ops
+
+        from outvote.workers.keras_graph import Graph, jittered
+
+        key = digest_of(model.digests(), model.to_json()["outputs"], jitter)
+        if key in self._programs:
+            return self._programs[key]
+        enter = self._context.enter if self._is_eager else lambda name: None
+        after = self._context.step if self._is_eager else None
+        graph = Graph(model, self._workshop, enter)
+        if not self._is_eager:
+            graph.make_all(lambda: [ops.convert_to_tensor(feed[:1]) for feed in feeds])
+
+        def forward(tensors: Sequence[Any]) -> list[Any]:
+            if jitter is None:
+                return graph.forward(tensors, after=after)
+            moved = [jittered(t, jitter * 10_007 + i) for i, t in enumerate(tensors)]
+            return graph.forward(moved, jitter=jitter * 10_007 + 100)
+
+        self._programs.clear()
+        self._programs[key] = self._compile(forward, graph.variables)
+        return self._programs[key]
+
+    def _run_cached(
+        self, model: Model, feeds: list[Array], token: str
+    ) -> tuple[list[Array], list[str]]:
+        from keras import ops
+
+        from outvote.workers.backends import to_arrays
+        from outvote.workers.keras_graph import Graph
+
+        graph = Graph(model, self._workshop, self._context.enter)
+        tensors = [ops.convert_to_tensor(feed) for feed in feeds]
+        outputs = to_arrays(graph.forward_cached(tensors, token, self._outputs))
+        for _ in model.layers:
+            self._context.step()
+        return outputs
+
+    def _reset_states(self, model: Model) -> None:
+        """A stateful layer starts every run from its zero state."""
+        for layer in model.layers:
+            if layer.config.get("stateful"):
+                made = self._workshop.layer(layer, lambda new: None)
+                made.reset_state()
+
+    def _custom_objects(self) -> dict[str, Any]:
+        path = self._context.settings["custom"]
+        if not path:
+            return {}
+        import keras
+
+        scope = run_script(Path(path), "custom file")
+        found = {
+            name: value
+            for name, value in scope.items()
+            if callable(value) and not name.startswith("_")
+        }
+        registered = keras.saving.get_custom_objects()
+        return {**found, **registered}
+
+
+def version_of(package: str) -> str:
+    for name in (package, f"{package}-cpu"):
+        try:
+            return metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return "unknown"
+
+

@@ -1,0 +1,109 @@
+"""Computes a model one layer at a time, so that the driver can watch and swap what goes in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from outvote.core.arrays import Array
+from outvote.core.model import Layer, Model
+from outvote.workers.keras_graph import Graph, Workshop, get_mask, set_mask
+from outvote.workers.main import Reply
+
+State = tuple[Array, Array | None]  # a tensor and its mask
+
+
+class Session:
+    """This target's own tensors so far; each is dropped after its last use."""
+
+    def __init__(
+        self,
+        model: Model,
+        inputs: Sequence[Array],
+        workshop: Workshop,
+        compiler: Callable[..., Any],
+        enter: Callable[[str], None],
+    ) -> None:
+        self._graph = Graph(model, workshop, enter)
+        self._compiler = compiler
+        self._layers = {layer.name: (i, layer) for i, layer in enumerate(model.layers)}
+        self._last_use = model.last_use()
+        self._states: dict[str, list[State]] = {
+            item.name: [(array, None)] for item, array in zip(model.inputs, inputs, strict=True)
+        }
+
+    def step(self, name: str, arrays: list[Array], given: list[Any] | None) -> Reply:
+        """The layer on own tensors (kept), then on the given ones; both come back."""
+        position, layer = self._layers[name]
+        own_feeds = [(ref, self._states[ref.producer][ref.index]) for ref in layer.refs()]
+        program = self._program_for(layer, own_feeds)
+        own, dtypes = program([state for _, state in own_feeds])
+        self._states[name] = own
+        for producer in layer.inputs:
+            if self._last_use[producer] == position:
+                del self._states[producer]
+        header, sent = pack(own)
+        if given is None:
+            return {"own": header, "dtypes": dtypes}, sent
+        isolated, _ = program(unpack(given, arrays))
+        more, also = pack(isolated)
+        return {"own": header, "isolated": more, "dtypes": dtypes}, [*sent, *also]
+
+    def call(self, name: str, arrays: list[Array], given: list[Any]) -> Reply:
+        """The layer on the given tensors alone."""
+        _, layer = self._layers[name]
+        feeds = list(zip(layer.refs(), unpack(given, arrays), strict=True))
+        outputs, dtypes = self._program_for(layer, feeds)([state for _, state in feeds])
+        header, sent = pack(outputs)
+        return {"isolated": header, "dtypes": dtypes}, sent
+
+    def _program_for(self, layer: Layer, feeds: Sequence[tuple[Any, State]]) -> Any:
+        """The layer as a function of states, compiled in this target's mode."""
+        refs = [ref for ref, _ in feeds]
+        masked = [mask is not None for _, (_, mask) in feeds]
+        returned: list[bool] = []
+
+        def forward(tensors: Sequence[Any]) -> list[Any]:
+            queue = list(tensors)
+            states: dict[str, dict[int, Any]] = {}
+            for ref, has_mask in zip(refs, masked, strict=True):
+                tensor = queue.pop(0)
+                if has_mask:
+                    set_mask(tensor, queue.pop(0))
+                states.setdefault(ref.producer, {})[ref.index] = tensor
+            outputs = self._graph.call(layer, states)  # type: ignore[arg-type]
+            masks = [get_mask(output) for output in outputs]
+            returned[:] = [mask is not None for mask in masks]
+            return [*outputs, *(mask for mask in masks if mask is not None)]
+
+        self._graph.make_one(layer, lambda: forward(_tensors([state for _, state in feeds])))
+        program = self._compiler(forward, self._graph.variables)
+
+        def run(states: Sequence[State]) -> tuple[list[State], list[str]]:
+            flat = [part for state in states for part in state if part is not None]
+            arrays, dtypes = program(flat)
+            outputs, masks = arrays[: len(returned)], iter(arrays[len(returned) :])
+            paired = [
+                (array, next(masks) if has_mask else None)
+                for array, has_mask in zip(outputs, returned, strict=True)
+            ]
+            return paired, dtypes[: len(returned)]
+
+        return run
+
+
+def _tensors(states: Sequence[State]) -> list[Any]:
+    from keras import ops
+
+    return [ops.convert_to_tensor(part) for state in states for part in state if part is not None]
+
+
+def pack(states: Sequence[State]) -> tuple[list[bool], list[Array]]:
+    """States as (which have a mask, flat arrays)."""
+    flat = [part for state in states for part in state if part is not None]
+    return [mask is not None for _, mask in states], flat
+
+
+def unpack(masked: Sequence[bool], arrays: Sequence[Array]) -> list[State]:
+    queue = list(arrays)
+    return [(queue.pop(0), queue.pop(0) if has_mask else None) for has_mask in masked]
