@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-__all__ = ["__version__"]
-
 if TYPE_CHECKING:
-    pass
+    from outvote.api import Result, check
+
+__version__ = "0.1.0"
+__all__ = ["Result", "__version__", "check"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the work only when it is asked for: `import outvote` stays instant."""
+    if name in ("check", "Result"):
+        from outvote import api
+
+        return getattr(api, name)
+    raise AttributeError(f"module 'outvote' has no attribute {name!r}")

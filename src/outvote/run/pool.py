@@ -104,13 +104,21 @@ class Pool:
             self.peaks[name] = max(self.peaks[name], process.peak_bytes)
             return run
 
-    def ask_all(self, names: Iterable[str], request: Request) -> dict[str, Run]:
-        """The same question to several workers at once."""
-        return self._each(list(names), lambda name: self.ask(name, request))
+    def ask_all(
+        self,
+        names: Iterable[str],
+        request: Request,
+        done: Callable[[Run], None] = lambda run: None,
+    ) -> dict[str, Run]:
+        """The same question to several workers at once; `done` hears of each as it ends."""
 
-    def ask_each(self, requests: Mapping[str, Request]) -> dict[str, Run]:
-        """A question of its own to each of several workers at once."""
-        return self._each(list(requests), lambda name: self.ask(name, requests[name]))
+        def ask(name: str) -> Run:
+            run = self.ask(name, request)
+            if not self._closed:
+                done(run)
+            return run
+
+        return self._each(list(names), ask)
 
     def position(self, name: str) -> Position | None:
         process = self._processes.get(name)

@@ -90,7 +90,9 @@ class KerasWorker:
         allow_code = bool(self._context.settings["allow_code"])
         model = load(Path(path), Path(weights) if weights else None, self._custom, allow_code)
         with self._backend.no_gradients():
-            return {"model": neutral(model, self._context.blobs).to_json()}, ()
+            read = neutral(model, self._context.blobs)
+        shapes = [list(tensor.shape) for tensor in model.outputs]
+        return {"model": read.to_json(), "output_shapes": shapes}, ()
 
     def do_save(self, arrays: list[Array], model: Any, path: str) -> Reply:
         """Write a neutral model as a `.keras` file."""

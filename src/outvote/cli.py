@@ -1,0 +1,257 @@
+"""The command line. Parses, calls, and turns every foreseeable error into one sentence."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from outvote import __version__
+from outvote.core.errors import UsageError
+
+_CONSISTENT, _FINDINGS, _USAGE, _INTERRUPTED = 0, 1, 2, 130
+
+_EXAMPLES = """\
+examples:
+  outvote check model.keras --data val.npz
+  outvote check model.h5 --targets tensorflow,jax,torch
+  outvote targets
+
+exit codes: 0 consistent, 1 findings, 2 usage or set-up error
+"""
+
+_CHECK_EXAMPLES = """\
+examples:
+  outvote check model.keras --data val.npz
+      on all installed targets; val.npz holds x (or x0, x1, ...) and optionally y
+  outvote check model.keras --targets tensorflow,tensorflow:xla,jax:jit
+      the same model eager and compiled; inputs are made at random
+  outvote check arch.json --weights arch.weights.h5 --data val.npz
+      an architecture and its weights
+  outvote check model.keras --targets tensorflow,jax,patched --config outvote.toml
+      a patched library ([targets.patched] with a setup script) against released ones
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of the `outvote` command."""
+    options = _parser().parse_args(argv)
+    try:
+        code: int = options.action(options)
+    except UsageError as error:
+        _fail(str(error))
+        return _USAGE
+    except KeyboardInterrupt:
+        _fail("stopped before anything was found")
+        return _INTERRUPTED
+    except BrokenPipeError:
+        return _CONSISTENT
+    return code
+
+
+def _fail(text: str) -> None:
+    sys.stderr.write(f"outvote: {text}\n")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Argparse with our exit code and one-sentence errors."""
+
+    def error(self, message: str) -> None:  # type: ignore[override]
+        self.exit(_USAGE, f"outvote: {message}; see `{self.prog} --help`\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    raw = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(
+        prog="outvote",
+        description="Finds where deep-learning implementations disagree, says which one is "
+        "wrong and in which layer.",
+        epilog=_EXAMPLES,
+        formatter_class=raw,
+    )
+    parser.add_argument("--version", action="version", version=f"outvote {__version__}")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+
+    check = commands.add_parser(
+        "check",
+        help="run one trained model on several targets; localise what differs",
+        description="Run one trained model on several targets, compare every pair, and localise "
+        "the faulty layer (CRADLE).",
+        epilog=_CHECK_EXAMPLES,
+        formatter_class=raw,
+    )
+    _add_check_options(check)
+    check.set_defaults(action=_check)
+
+    targets = commands.add_parser(
+        "targets",
+        help="list the targets, their versions and health",
+        description="List every target: library versions, precision settings, health, and how "
+        "to install what is missing.",
+        formatter_class=raw,
+    )
+    targets.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
+    targets.set_defaults(action=_targets)
+    return parser
+
+
+def _add_check_options(check: argparse.ArgumentParser) -> None:
+    check.add_argument("model", type=Path, help=".keras, .h5, .hdf5, or .json with --weights")
+    check.add_argument("--weights", type=Path, metavar="FILE", help="weights of a .json model")
+    check.add_argument(
+        "--data",
+        type=Path,
+        metavar="FILE",
+        help=".npz with x (or x0, x1, ...) and optionally y; default: random inputs",
+    )
+    check.add_argument(
+        "--targets",
+        type=_names,
+        metavar="A,B,...",
+        help="default: tensorflow, jax, torch, openvino, as far as installed",
+    )
+    check.add_argument(
+        "--out", type=Path, default=Path("outvote-out"), metavar="DIR", help="default: %(default)s"
+    )
+    check.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
+    check.add_argument("--custom", type=Path, metavar="FILE.py", help="defines custom layers")
+    check.add_argument(
+        "--allow-code", action="store_true", help="run Lambda code in the file (only if trusted)"
+    )
+    check.add_argument("--allow-nan", action="store_true", help="accept NaN and infinity in x")
+    check.add_argument("--count", type=_positive, metavar="N", help="use the first N inputs")
+    check.add_argument("--batch-size", type=_positive, default=32, metavar="N")
+    check.add_argument("--seed", type=int, default=0, help="for random inputs")
+    check.add_argument("--jobs", type=_positive, metavar="N", help="targets at work at once")
+    check.add_argument("--quiet", action="store_true", help="no progress")
+
+    rules = check.add_argument_group("what counts as inconsistent (CRADLE's defaults)")
+    rules.add_argument(
+        "--metric",
+        type=_names,
+        metavar="M,...",
+        help="class, mad, relative; default: all that apply",
+    )
+    rules.add_argument("--k", type=_positive, default=5, help="top-k of D_CLASS (%(default)s)")
+    rules.add_argument("--class-threshold", type=float, default=8.0, metavar="T_C")
+    rules.add_argument("--mad-threshold", type=float, default=0.2, metavar="T_M")
+    rules.add_argument(
+        "--p", type=_percent, default=0.0, help="percent of inputs that must reach the threshold"
+    )
+    rules.add_argument(
+        "--tolerance", type=float, help="relative distance that needs no explanation"
+    )
+    rules.add_argument(
+        "--noise-factor",
+        type=float,
+        default=20.0,
+        help="multiples of the noise floor that count as rounding (%(default)s)",
+    )
+
+    limits = check.add_argument_group("limits of a worker")
+    limits.add_argument(
+        "--timeout", type=float, default=300.0, metavar="S", help="without progress (%(default)s)"
+    )
+    limits.add_argument("--memory", type=float, metavar="GIB", help="default: no limit")
+
+
+def _check(options: argparse.Namespace) -> int:
+    from outvote.api import run_job
+    from outvote.checking import Job
+    from outvote.config import load_config
+    from outvote.judge.compare import METRICS, Settings
+    from outvote.run.process import Limits
+    from outvote.targets import choose, known_targets
+    from outvote.terminal import Terminal
+
+    metrics = tuple(options.metric or METRICS)
+    for name in metrics:
+        if name not in METRICS:
+            raise UsageError(f"--metric {name!r} is unknown; choose from {', '.join(METRICS)}")
+    for path in filter(None, (options.custom,)):
+        if not path.is_file():
+            raise UsageError(f"the file {path} given with --custom does not exist")
+    config = load_config(options.config)
+    targets = choose(options.targets, known_targets(config.targets, config.folder))
+    if len(targets) < 2:
+        raise UsageError(
+            f"a comparison needs two targets; received {targets[0].name!r} alone, "
+            "name another with --targets"
+        )
+    memory = int(options.memory * 2**30) if options.memory else None
+    job = Job(
+        model=options.model,
+        targets=tuple(targets),
+        weights=options.weights,
+        data=options.data,
+        settings=Settings(
+            metrics,
+            options.k,
+            options.class_threshold,
+            options.mad_threshold,
+            options.p,
+            options.tolerance,
+            options.noise_factor,
+        ),
+        limits=Limits(silence_seconds=options.timeout, memory_bytes=memory),
+        custom=options.custom,
+        allow_code=options.allow_code,
+        allow_nan=options.allow_nan,
+        count=options.count,
+        batch_size=options.batch_size,
+        seed=options.seed,
+        jobs=options.jobs,
+    )
+    terminal = Terminal(options.quiet)
+    result = run_job(job, options.out, terminal.watch)
+    terminal.show_check(result.data, options.out)
+    verdict = result.data["verdict"]
+    if verdict == "interrupted":
+        return _INTERRUPTED
+    return _CONSISTENT if verdict == "consistent" else _FINDINGS
+
+
+def _targets(options: argparse.Namespace) -> int:
+    from outvote.config import load_config
+    from outvote.health import describe_targets
+    from outvote.targets import known_targets
+    from outvote.terminal import Terminal
+
+    config = load_config(options.config)
+    terminal = Terminal()
+    terminal.show_targets(
+        describe_targets(known_targets(config.targets, config.folder), terminal.watch)
+    )
+    return _CONSISTENT
+
+
+def _names(text: str) -> list[str]:
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"expected names separated by commas, received {text!r}")
+    return names
+
+
+def _positive(text: str) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, received {text!r}")
+    return value
+
+
+def _percent(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 100:
+        raise argparse.ArgumentTypeError(f"expected a percentage from 0 to 100, received {text!r}")
+    return value
+
+
+if __name__ == "__main__":
+    sys.exit(main())

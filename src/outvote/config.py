@@ -1,0 +1,42 @@
+"""Reads `outvote.toml`."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from outvote.core.errors import UsageError
+
+FILE_NAME = "outvote.toml"
+
+
+@dataclass(frozen=True)
+class Config:
+    """The tables of `outvote.toml`, and the folder its relative paths start from."""
+
+    folder: Path
+    targets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+def load_config(path: Path | None) -> Config:
+    """The named file, or `outvote.toml` in the current folder if there is one."""
+    if path is None:
+        path = Path(FILE_NAME)
+        if not path.exists():
+            return Config(Path())
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UsageError(f"the configuration file {path} does not exist") from None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UsageError(f"{path} could not be read: {error}") from error
+    unknown = sorted(data.keys() - {"targets"})
+    if unknown:
+        raise UsageError(f"{path} has the unknown table [{unknown[0]}]; known is [targets.NAME]")
+    targets = data.get("targets", {})
+    if not isinstance(targets, dict) or not all(isinstance(t, dict) for t in targets.values()):
+        raise UsageError(f"{path}: targets are tables, written as [targets.NAME]")
+    return Config(path.parent, targets)

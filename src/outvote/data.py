@@ -1,0 +1,153 @@
+"""Inputs and ground truth for a model: from an `.npz` file, from arrays, or made at random."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.errors import UsageError
+from outvote.core.model import Input, Model
+
+_FREE_DIMENSION = 16  # size given to a free dimension of random inputs
+_KINDS = "buif"
+
+
+@dataclass(frozen=True)
+class Data:
+    """What the model is fed (one array per input) and, if known, what it should answer."""
+
+    inputs: tuple[Array, ...]
+    truth: Array | None
+    source: str
+
+    @property
+    def count(self) -> int:
+        return len(self.inputs[0])
+
+    def take(self, indices: Sequence[int]) -> tuple[Array, ...]:
+        return tuple(item[list(indices)] for item in self.inputs)
+
+
+def load_data(path: Path) -> dict[str, Array]:
+    """The arrays of an `.npz` file; objects inside it are never unpickled."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            if not isinstance(file, np.lib.npyio.NpzFile):
+                raise UsageError(f"{path} is a single array; save it with np.savez(path, x=...)")
+            return {name: file[name] for name in file.files}
+    except FileNotFoundError:
+        raise UsageError(f"the data file {path} does not exist") from None
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise UsageError(f"{path} is not a readable .npz file: {error}") from error
+
+
+def fit(arrays: Mapping[str, Array], model: Model, source: str, allow_nan: bool) -> Data:
+    """Arrays in the order and types of the model's inputs; whatever does not fit is refused."""
+    names = _input_names(arrays, model, source)
+    inputs = tuple(
+        _fit_input(arrays[name], name, item, allow_nan)
+        for name, item in zip(names, model.inputs, strict=True)
+    )
+    count = len(inputs[0])
+    if count == 0:
+        raise UsageError(f"{source} holds no inputs: {names[0]} has shape {inputs[0].shape}")
+    for name, array in zip(names, inputs, strict=True):
+        if len(array) != count:
+            raise UsageError(f"{names[0]} has {count} instances but {name} has {len(array)}")
+    truth = arrays.get("y")
+    if truth is not None:
+        truth = _fit_truth(np.asarray(truth), count)
+    return Data(inputs, truth, source)
+
+
+def random_data(model: Model, count: int, seed: int) -> Data:
+    """Normal numbers, or small integers where the model wants integers (it said no range)."""
+    rng = np.random.default_rng(seed)
+    inputs = []
+    for item in model.inputs:
+        shape = (count, *(n or _FREE_DIMENSION for n in item.shape[1:]))
+        if "float" in item.dtype:
+            inputs.append(rng.normal(size=shape).astype(_numpy_name(item.dtype)))
+        else:
+            inputs.append(rng.integers(0, _vocabulary(model, item), shape).astype(item.dtype))
+    return Data(tuple(inputs), None, "random")
+
+
+def _vocabulary(model: Model, item: Input) -> int:
+    """How many ids an integer input may take: what the embeddings that read it can look up."""
+    sizes = [
+        int(layer.config["input_dim"])
+        for layer in model.layers
+        if item.name in layer.inputs and "input_dim" in layer.config
+    ]
+    return min(sizes, default=2)
+
+
+def _input_names(arrays: Mapping[str, Array], model: Model, source: str) -> list[str]:
+    count = len(model.inputs)
+    numbered = [f"x{i}" for i in range(count)]
+    named = [item.name for item in model.inputs]
+    for names in (["x"] if count == 1 else [], numbered, named):
+        if names and all(name in arrays for name in names):
+            return names
+    wanted = "x" if count == 1 else ", ".join(numbered)
+    held = ", ".join(sorted(arrays)) or "nothing"
+    raise UsageError(
+        f"the model has {count} input{'s' * (count > 1)}, so {source} must hold {wanted}; "
+        f"it holds {held}"
+    )
+
+
+def _fit_input(array: Array, name: str, item: Input, allow_nan: bool) -> Array:
+    wanted = item.shape
+    if array.dtype.kind not in _KINDS:
+        raise UsageError(f"{name} has dtype {array.dtype}; the model takes numbers ({item.dtype})")
+    fits = array.ndim == len(wanted) and all(
+        n is None or n == m for n, m in zip(wanted[1:], array.shape[1:], strict=True)
+    )
+    if not fits:
+        raise UsageError(
+            f"{name} has shape {_shape(array.shape)}, but the model's input {item.name!r} takes "
+            f"{_shape(wanted)}; reshape the data"
+        )
+    target = np.dtype(_numpy_name(item.dtype))
+    if target.kind in "iub" and array.dtype.kind == "f":
+        if not np.array_equal(array, np.round(array)):
+            raise UsageError(
+                f"{name} has dtype {array.dtype} with fractions, but the model's input "
+                f"{item.name!r} takes {item.dtype}"
+            )
+    elif not allow_nan and array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise UsageError(
+            f"{name} holds NaN or infinity (first at instance {_first_bad(array)}); "
+            "clean the data, or add --allow-nan if that is what you test"
+        )
+    return np.ascontiguousarray(array.astype(target, copy=False))
+
+
+def _first_bad(array: Array) -> int:
+    flat = array.reshape(len(array), -1)
+    return int(np.argmax(~np.isfinite(flat).all(axis=1)))
+
+
+def _fit_truth(truth: Array, count: int) -> Array:
+    if truth.dtype.kind not in _KINDS:
+        raise UsageError(f"y has dtype {truth.dtype}; it holds labels (integers) or values")
+    if truth.ndim == 0 or len(truth) != count:
+        raise UsageError(f"y has shape {_shape(truth.shape)}, but there are {count} inputs")
+    if truth.dtype.kind == "f" and not np.isfinite(truth).all():
+        raise UsageError("y holds NaN or infinity; clean the data")
+    return truth
+
+
+def _numpy_name(dtype: str) -> str:
+    return "float32" if dtype == "bfloat16" else dtype
+
+
+def _shape(shape: Sequence[int | None]) -> str:
+    return "(" + ", ".join("any" if n is None else str(n) for n in shape) + ")"

@@ -1,0 +1,151 @@
+"""Writes `findings/<fingerprint>/`: the one-layer model, its input, a script that proves it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.checking import Checked
+from outvote.core.arrays import Array
+from outvote.core.model import REF, Input, Layer, Model, Ref
+from outvote.core.target import Target
+from outvote.findings import Finding, parameters_of
+from outvote.localize.isolated import Fault
+from outvote.localize.stepping import State
+from outvote.run.pool import Pool, Request
+
+_TEMPLATE = Path(__file__).parent / "report" / "templates" / "repro.py.txt"
+
+
+def write_evidence(pool: Pool, checked: Checked, out: Path) -> dict[str, str]:
+    """A folder per finding; returns the repro script of each fingerprint that has one."""
+    repros = {}
+    for finding in checked.findings:
+        folder = out / "findings" / finding.fingerprint
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.md").write_text(issue_text(finding, checked), encoding="utf-8")
+        fault = finding.fault
+        if fault is None or not fault.given:
+            continue
+        model, arrays = one_layer(fault.layer, fault.given)
+        np.savez(folder / "inputs.npz", **_named(arrays))
+        path = folder / "model.keras"
+        arguments = {"model": model.to_json(), "path": str(path.absolute())}
+        saved = pool.ask(_writer(finding, pool), Request("save", arguments))
+        if not saved.ok:
+            (folder / "not-saved.txt").write_text(f"{saved.message}\n{saved.detail}")
+            continue
+        script = _script(fault, checked)
+        (folder / "repro.py").write_text(script, encoding="utf-8")
+        repros[finding.fingerprint] = str((folder / "repro.py").relative_to(out))
+    return repros
+
+
+def one_layer(layer: Layer, given: tuple[State, ...]) -> tuple[Model, list[Array]]:
+    """A model of this layer alone; a mask becomes an input that is passed as `mask`."""
+    arrays = [array for array, _ in given]
+    inputs = [
+        Input(f"x{i}", (None, *array.shape[1:]), array.dtype.name) for i, array in enumerate(arrays)
+    ]
+    numbers = iter(range(len(arrays)))
+    args = _renumbered(layer.args, numbers)
+    kwargs = dict(_renumbered(layer.kwargs, numbers))
+    masks = [mask for _, mask in given]
+    if any(mask is not None for mask in masks) and "mask" not in kwargs:
+        refs: list[Any] = []
+        for mask in masks:
+            if mask is None:
+                refs.append(None)
+                continue
+            name = f"x{len(inputs)}"
+            inputs.append(Input(name, (None, *mask.shape[1:]), mask.dtype.name))
+            arrays.append(mask)
+            refs.append({REF: [name, 0]})
+        kwargs["mask"] = refs[0] if len(refs) == 1 else refs
+    alone = Layer(**{**layer.__dict__, "args": args, "kwargs": kwargs, "shares": None})
+    return Model("one_layer", tuple(inputs), (alone,), (Ref(layer.name),)), arrays
+
+
+def _renumbered(structure: Any, numbers: Any) -> Any:
+    """Call arguments that read x0, x1, … in call order."""
+    if isinstance(structure, dict):
+        if REF in structure:
+            return {REF: [f"x{next(numbers)}", 0]}
+        return {key: _renumbered(value, numbers) for key, value in structure.items()}
+    if isinstance(structure, list | tuple):
+        return [_renumbered(value, numbers) for value in structure]
+    return structure
+
+
+def _named(arrays: list[Array]) -> dict[str, Array]:
+    if len(arrays) == 1:
+        return {"x": arrays[0]}
+    return {f"x{i}": array for i, array in enumerate(arrays)}
+
+
+def _writer(finding: Finding, pool: Pool) -> str:
+    """A released, eager target writes the file: not the accused."""
+    order = sorted(
+        pool.targets.values(),
+        key=lambda t: (t.name == finding.accused, t.setup is not None, t.mode != "eager"),
+    )
+    return order[0].name
+
+
+def _script(fault: Fault, checked: Checked) -> str:
+    targets = {t.name: t for t in checked.job.targets if t.name in fault.outputs}
+    told = {name: _environment(target) for name, target in targets.items()}
+    expected = fault.vote.majority or ()
+    return (
+        _TEMPLATE.read_text(encoding="utf-8")
+        .replace("@TITLE@", f"{fault.layer.kind} layer {fault.layer.name!r}".replace('"', "'"))
+        .replace("@TARGETS@", json.dumps(told, indent=4))
+        .replace("@MAJORITY@", json.dumps(list(expected)))
+        .replace("@TOLERANCE@", repr(float(fault.tolerance)))
+    )
+
+
+def _environment(target: Target) -> dict[str, str]:
+    env = {"KERAS_BACKEND": target.backend, "MODE": target.mode, **target.env}
+    if target.setup is not None:
+        env["SETUP"] = str(target.setup.absolute())
+    return env
+
+
+def issue_text(finding: Finding, checked: Checked) -> str:
+    """The finding as the text of an issue for the accused library."""
+    rows = [
+        f"| {name} | {', '.join(f'{k} {v}' for k, v in run.reply.get('versions', {}).items())} |"
+        for name, run in checked.hellos.items()
+    ]
+    lines = [
+        f"# {finding.title}",
+        "",
+        finding.reason,
+        "",
+        f"- kind: {finding.kind}; verdict: {finding.triage}",
+        f"- accused: {finding.accused or 'cannot be decided'}",
+    ]
+    if finding.layer:
+        shown = json.dumps(parameters_of(finding.layer), indent=2, default=str)
+        lines += ["", f"## The layer: {finding.layer.kind}", "", "```json", shown, "```"]
+    if finding.fault and finding.fault.outputs:
+        lines += ["", "## What each target gives (first values)", "", "| target | values |"]
+        lines += ["|---|---|"]
+        lines += [
+            f"| {name} | {_first_values(outputs.arrays[0])} |"
+            for name, outputs in finding.fault.outputs.items()
+        ]
+        lines += ["", "Run `python repro.py` in this folder: it exits 1 while they differ."]
+    if finding.detail:
+        lines += ["", "## Log", "", "```", finding.detail.strip()[-4000:], "```"]
+    lines += ["", "## Versions", "", "| target | versions |", "|---|---|", *rows, ""]
+    return "\n".join(lines)
+
+
+def _first_values(array: Array) -> str:
+    flat = array.reshape(-1)[:6]
+    return f"shape {array.shape}: " + ", ".join(f"{float(v):.6g}" for v in flat)

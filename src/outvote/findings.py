@@ -1,0 +1,173 @@
+"""A Finding: one cause of disagreement, with who is accused, where, and how far apart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from outvote.core.model import Layer, Model, digest_of
+from outvote.core.target import Outcome, Run, Target
+from outvote.judge.vote import Vote, vote
+from outvote.localize.isolated import Fault
+from outvote.localize.localize import Localization
+
+_NOT_PARAMETERS = ("name", "trainable", "dtype")
+_NOT_PARAMETER_ENDINGS = ("_initializer", "_regularizer", "_constraint")
+_KIND_OF_OUTCOME = {Outcome.HANG: "hang"}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One row of `findings` in result.json, and the evidence behind it."""
+
+    kind: str
+    title: str
+    reason: str
+    targets: tuple[str, ...]
+    accused: str | None
+    triage: str
+    layer: Layer | None = None
+    distance: float | None = None
+    metric: str | None = None
+    inputs: tuple[int, ...] = ()
+    library: str | None = None
+    fault: Fault | None = None
+    localization: Localization | None = None
+    detail: str = ""
+    same_kind: int = 0  # further layers of this kind that show the same
+
+    @property
+    def fingerprint(self) -> str:
+        """Identity of the cause, not of the occurrence."""
+        dtype = self.layer.config.get("dtype") if self.layer else None
+        who = self.library or sorted(self.targets)
+        layer_kind = self.layer.kind if self.layer else None
+        return digest_of(self.kind, who, layer_kind, dtype)[:12]
+
+
+def findings_from_faults(
+    localization: Localization, targets: Mapping[str, Target], inputs: Sequence[int]
+) -> list[Finding]:
+    """One finding per (accused library, layer kind, kind of failure), first faulty layer first."""
+    grouped: dict[tuple[str | None, str, str], list[Fault]] = {}
+    for fault in localization.faults:
+        for library in _accused_libraries(fault, targets):
+            grouped.setdefault((library, fault.layer.kind, fault.kind), []).append(fault)
+    return [
+        _from_fault(faults[0], library, len(faults) - 1, localization, targets, inputs)
+        for (library, _, _), faults in grouped.items()
+    ]
+
+
+def _accused_libraries(fault: Fault, targets: Mapping[str, Target]) -> Iterable[str | None]:
+    """Targets of one library that are outvoted together are one cause; so are patched ones."""
+    if not fault.vote.decided:
+        return [None]
+    kind = fault.layer.kind
+    return dict.fromkeys(_cause(targets[name], kind) for name in fault.vote.outvoted)
+
+
+def _cause(target: Target, layer_kind: str | None) -> str:
+    """Whose code is at fault: a setup script's, or the library's that computes such layers."""
+    if target.setup is not None:
+        return f"{target.library} with {target.setup.name}"
+    return target.implementation_of(layer_kind)
+
+
+def _from_fault(
+    fault: Fault,
+    library: str | None,
+    same_kind: int,
+    localization: Localization,
+    targets: Mapping[str, Target],
+    inputs: Sequence[int],
+) -> Finding:
+    layer = fault.layer
+    guilty = [n for n in fault.vote.outvoted if _cause(targets[n], layer.kind) == library]
+    involved = guilty or [name for group in fault.vote.groups for name in group]
+    accused = guilty[0] if guilty else None
+    place = f"{layer.kind} layer {layer.name!r}"
+    what = {
+        "inconsistency": f"differs by {fault.distance:.2g} (relative)",
+        "nan": "gives NaN where others do not, or the reverse",
+        "shape": "gives another shape or dtype",
+        "crash": "fails: " + "; ".join(fault.failures.values())[:200],
+    }[fault.kind]
+    title = f"{accused} {what} in {place}" if accused else f"{place}: {_told(involved)} disagree"
+    reason = (
+        f"The layer was run alone on each target with the tensors of {localization.reference}; "
+        f"{fault.vote.reason}. Rounding of its input explains at most {fault.tolerance:.2g}."
+    )
+    if same_kind:
+        reason += f" {same_kind} more {layer.kind} layers show the same."
+    return Finding(
+        kind=fault.kind,
+        title=title,
+        reason=reason,
+        targets=tuple(involved),
+        accused=accused,
+        triage="bug" if accused else "unknown",
+        layer=layer,
+        distance=fault.distance if math.isfinite(fault.distance) else None,
+        metric="relative" if fault.kind == "inconsistency" else None,
+        inputs=tuple(inputs),
+        library=library,
+        fault=fault,
+        localization=localization,
+        same_kind=same_kind,
+    )
+
+
+def findings_from_failures(
+    runs: Mapping[str, Run], targets: Mapping[str, Target], model: Model
+) -> list[Finding]:
+    """Targets that crashed, hung or raised where others finished. Clean gaps are not findings."""
+    finished = [name for name, run in runs.items() if run.ok]
+    failed = {
+        name: run
+        for name, run in runs.items()
+        if not run.ok and run.outcome is not Outcome.UNSUPPORTED
+    }
+    found: dict[tuple[str, str], Finding] = {}
+    for name, run in failed.items():
+        layer = next((item for item in model.layers if item.name == run.layer), None)
+        kind = layer.kind if layer else None
+        voters = {n: targets[n] for n in [*finished, name]}
+        agreements = [(finished[0], other) for other in finished[1:]]
+        voted = vote(voters, agreements, kind)
+        found.setdefault(
+            (_cause(targets[name], kind), run.outcome), _failure(run, layer, voted, targets[name])
+        )
+    return list(found.values())
+
+
+def _failure(run: Run, layer: Layer | None, voted: Vote, target: Target) -> Finding:
+    place = f" in {layer.kind} layer {layer.name!r}" if layer else ""
+    decided = run.target in voted.outvoted
+    text = run.message if len(run.message) <= 200 else run.message[:197] + "..."
+    return Finding(
+        kind=_KIND_OF_OUTCOME.get(run.outcome, "crash"),
+        title=f"{run.target} fails{place}: {text}",
+        reason=f"Outcome {run.outcome.value}; {voted.reason}.",
+        targets=(run.target,),
+        accused=run.target if decided else None,
+        triage="bug" if decided else "unknown",
+        layer=layer,
+        library=_cause(target, layer.kind if layer else None),
+        detail=run.detail,
+    )
+
+
+def parameters_of(layer: Layer) -> dict[str, Any]:
+    """The configuration that shapes what a layer computes."""
+    return {
+        key: value
+        for key, value in layer.config.items()
+        if key not in _NOT_PARAMETERS and not key.endswith(_NOT_PARAMETER_ENDINGS)
+    }
+
+
+def _told(names: Sequence[str]) -> str:
+    return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]

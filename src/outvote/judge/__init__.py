@@ -1,0 +1,1 @@
+"""Distances between outputs, patterns, noise and votes: pure functions of arrays."""

@@ -1,0 +1,153 @@
+"""Holds the outputs of two targets against each other, by every metric that applies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.judge.distances import accuracy, distance_class, distance_mad, distance_relative
+from outvote.judge.patterns import Pattern, pattern_class, pattern_mad, pattern_relative
+from outvote.judge.truth import Truth
+
+METRICS = ("class", "mad", "relative")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Thresholds. Those of CRADLE have the paper's defaults; the noise ones are ours."""
+
+    metrics: tuple[str, ...] = METRICS
+    k: int = 5
+    class_threshold: float = 8.0  # T_C
+    mad_threshold: float = 0.2  # T_M
+    p: float = 0.0  # percent of inputs that must reach the threshold (and at least one)
+    tolerance: float | None = None  # relative distance that needs no explanation; None: by dtype
+    noise_factor: float = 20.0  # how many times the noise floor still counts as rounding
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What one target gave for all inputs: arrays and the dtypes it said they have."""
+
+    arrays: tuple[Array, ...]
+    dtypes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One metric on one output of a pair of targets."""
+
+    name: str
+    output: int
+    threshold: float
+    distances: Array
+    pattern: Pattern
+    inconsistent: bool
+
+    @property
+    def triggering(self) -> Array:
+        """Indices of the inputs that reach the threshold, worst first; NaN is worst."""
+        order = np.argsort(-np.where(np.isnan(self.distances), np.inf, self.distances), kind="stable")
+        return order[~(self.distances[order] < self.threshold)]
+
+    @property
+    def maximum(self) -> float:
+        """The largest distance; NaN when any input has none."""
+        return float(self.distances.max())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A pair of targets: every metric, or why they cannot be compared number by number."""
+
+    targets: tuple[str, str]
+    mismatch: str | None
+    measured: tuple[Measured, ...]
+
+    @property
+    def inconsistent(self) -> bool:
+        return self.mismatch is not None or any(m.inconsistent for m in self.measured)
+
+    @property
+    def worst_input(self) -> int:
+        """CRADLE's most inconsistent input: farthest by the metric that shows it best."""
+        for measured in self.measured:
+            if measured.inconsistent:
+                return int(measured.triggering[0])
+        relative = [m for m in self.measured if m.name == "relative"]
+        return int(np.nan_to_num(relative[0].distances, nan=np.inf).argmax()) if relative else 0
+
+
+def compare_all(
+    outputs: Mapping[str, Outputs], truth: Truth, settings: Settings
+) -> list[Comparison]:
+    """Every pair of targets, in the order given."""
+    return [
+        compare((a, b), outputs[a], outputs[b], truth, settings)
+        for a, b in combinations(outputs, 2)
+    ]
+
+
+def compare(
+    names: tuple[str, str], a: Outputs, b: Outputs, truth: Truth, settings: Settings
+) -> Comparison:
+    mismatch = mismatch_of(a, b)
+    if mismatch is not None:
+        return Comparison(names, mismatch, ())
+    measured: list[Measured] = []
+    for index, (x, y) in enumerate(zip(a.arrays, b.arrays, strict=True)):
+        known = truth if index == 0 else Truth()
+        measured += _measure(index, x, y, a.dtypes[index], known, settings)
+    return Comparison(names, None, tuple(measured))
+
+
+def mismatch_of(a: Outputs, b: Outputs) -> str | None:
+    """How two targets differ in number, shape or dtype of their outputs; None if they do not."""
+    if len(a.arrays) != len(b.arrays):
+        return f"{len(a.arrays)} outputs against {len(b.arrays)}"
+    for index, (x, y) in enumerate(zip(a.arrays, b.arrays, strict=True)):
+        if x.shape != y.shape:
+            return f"output {index} has shape {x.shape} against {y.shape}"
+        if a.dtypes[index] != b.dtypes[index]:
+            return f"output {index} has dtype {a.dtypes[index]} against {b.dtypes[index]}"
+    return None
+
+
+def base_tolerance(dtype: str) -> float:
+    """Relative distance that differently ordered sums reach anyway, by dtype."""
+    epsilon = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+    if dtype not in epsilon:
+        return float(np.finfo(np.float64).tiny)  # integers: any difference counts
+    return epsilon[dtype] * (84 if dtype in ("float32", "float64") else 16)
+
+
+def top_k_accuracies(truth: Truth, output: Array, highest: int = 5) -> dict[str, float] | None:
+    if truth.labels is None:
+        return None
+    return {str(k): accuracy(truth.labels, output, k) for k in range(1, highest + 1)}
+
+
+def _measure(
+    index: int, x: Array, y: Array, dtype: str, truth: Truth, settings: Settings
+) -> Sequence[Measured]:
+    def judged(name: str, threshold: float, distances: Array, pattern: Pattern) -> Measured:
+        reached = ~(distances < threshold)
+        needed = max(1.0, settings.p / 100 * len(distances))
+        return Measured(name, index, threshold, distances, pattern, bool(reached.sum() >= needed))
+
+    found = []
+    if "class" in settings.metrics and truth.labels is not None:
+        d = distance_class(truth.labels, x, y, settings.k)
+        found.append(judged("class", settings.class_threshold, d, pattern_class(d, settings.k)))
+    if "mad" in settings.metrics and truth.values is not None:
+        d = distance_mad(truth.values, x, y)
+        found.append(judged("mad", settings.mad_threshold, d, pattern_mad(d)))
+    if "relative" in settings.metrics:
+        d = distance_relative(x, y)
+        limit = base_tolerance(dtype) if settings.tolerance is None else settings.tolerance
+        found.append(judged("relative", limit, d, pattern_relative(d)))
+    return found

@@ -1,0 +1,1 @@
+"""Which layer is to blame: CRADLE's introduction rate, and each layer alone."""

@@ -1,0 +1,135 @@
+"""The sturdier localisation: each layer alone, fed with one reference's tensors on all targets.
+
+Error that an earlier layer made cannot accuse an innocent one, and the targets can vote on every
+layer. A difference counts only when it is beyond what rounding of the layer's input explains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.model import Layer
+from outvote.core.target import Target
+from outvote.judge.compare import Outputs, Settings, base_tolerance, mismatch_of
+from outvote.judge.distances import distance_relative
+from outvote.judge.vote import Vote, vote
+from outvote.localize.stepping import State, Step, call_alone
+from outvote.run.pool import Pool
+
+_PROBES = 2
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A layer on which targets differ though they were given the same tensors."""
+
+    layer: Layer
+    given: tuple[State, ...]
+    outputs: Mapping[str, Outputs]
+    kind: str  # inconsistency, nan, shape or crash
+    distance: float
+    tolerance: float
+    vote: Vote
+    failures: Mapping[str, str]
+
+
+def distance(a: Outputs, b: Outputs) -> float:
+    """Largest relative distance over the outputs; infinite on a mismatch, NaN on one-sided NaN."""
+    if mismatch_of(a, b) is not None:
+        return float("inf")
+    pairs = zip(a.arrays, b.arrays, strict=True)
+    flat = [distance_relative(x.reshape(1, -1), y.reshape(1, -1)) for x, y in pairs]
+    return float(np.max(np.concatenate(flat))) if flat else 0.0
+
+
+def judge_step(
+    pool: Pool, step: Step, reference: str, targets: Mapping[str, Target], settings: Settings
+) -> tuple[dict[str, float], float, Fault | None]:
+    """Distances of all targets to the reference on this layer, the tolerance, and the fault."""
+    distances = {
+        name: distance(step.isolated[reference], outputs)
+        for name, outputs in step.isolated.items()
+        if name != reference
+    }
+    tolerance = tolerance_of(step.isolated[reference], settings)
+    unclear = any(not d < tolerance for d in distances.values())
+    if unclear and all(np.isfinite(d) for d in distances.values()):
+        names = list(step.isolated)
+        noise = noise_floor(pool, names, step.layer, step.given, step.isolated)
+        tolerance = max(tolerance, settings.noise_factor * noise)
+        unclear = any(not d < tolerance for d in distances.values())
+    if not unclear and not step.failed:
+        return distances, tolerance, None
+    return distances, tolerance, _fault(step, distances, tolerance, targets)
+
+
+def tolerance_of(outputs: Outputs, settings: Settings) -> float:
+    if settings.tolerance is not None:
+        return settings.tolerance
+    return max((base_tolerance(dtype) for dtype in outputs.dtypes), default=0.0)
+
+
+def noise_floor(
+    pool: Pool,
+    names: Sequence[str],
+    layer: Layer,
+    given: Sequence[State],
+    plain: Mapping[str, Outputs],
+) -> float:
+    """How far a layer's output moves when its input moves by one unit in the last place."""
+    worst = 0.0
+    for seed in range(_PROBES):
+        rng = np.random.default_rng(seed)
+        moved = [(nudged(array, rng), mask) for array, mask in given]
+        shifted = call_alone(pool, names, layer, moved)
+        found = [distance(plain[name], outputs) for name, outputs in shifted.items()]
+        worst = max([worst, *(d for d in found if np.isfinite(d))])
+    return worst
+
+
+def nudged(array: Array, rng: np.random.Generator) -> Array:
+    """An array moved by about one unit in the last place of each element and of its mean size."""
+    if array.dtype.kind != "f":
+        return array
+    epsilon = np.finfo(array.dtype).eps
+    with np.errstate(invalid="ignore", over="ignore"):
+        wide = array.astype(np.float64)
+        size = np.abs(wide)
+        finite = size[np.isfinite(size)]
+        mean = finite.mean() if finite.size else 0.0
+        moved = wide + epsilon * (size + mean) * rng.choice([-1.0, 1.0], size=array.shape)
+        return np.where(np.isfinite(wide), moved, wide).astype(array.dtype)
+
+
+def _fault(
+    step: Step, distances: Mapping[str, float], tolerance: float, targets: Mapping[str, Target]
+) -> Fault:
+    names = [*step.isolated, *step.failed]
+    agreements = [
+        (a, b)
+        for a, b in combinations(step.isolated, 2)
+        if distance(step.isolated[a], step.isolated[b]) < tolerance
+    ]
+    voted = vote({name: targets[name] for name in names}, agreements, step.layer.kind)
+    finite = [d for d in distances.values() if np.isfinite(d)]
+    worst = max(finite, default=0.0)
+    if any(np.isnan(d) for d in distances.values()):
+        kind, worst = "nan", float("nan")
+    elif any(np.isinf(d) for d in distances.values()):
+        kind = "shape" if _mismatched(step) else "inconsistency"
+    else:
+        kind = "inconsistency" if worst >= tolerance else "crash"
+    failures = {name: run.message for name, run in step.failed.items()}
+    return Fault(
+        step.layer, step.given, step.isolated, kind, worst, tolerance, voted, failures
+    )
+
+
+def _mismatched(step: Step) -> bool:
+    pairs = combinations(step.isolated.values(), 2)
+    return any(mismatch_of(a, b) is not None for a, b in pairs)

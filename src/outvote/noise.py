@@ -1,0 +1,102 @@
+"""The noise floor of a model: how far its outputs move when every tensor moves by one last place.
+
+A difference between targets within a small multiple of it is rounding, whatever its size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.model import Model
+from outvote.core.target import Target
+from outvote.data import Data
+from outvote.judge.compare import Comparison, Outputs, Settings
+from outvote.judge.distances import distance_relative
+from outvote.run.pool import Pool, Request
+
+_PROBES = (1, 2)
+_INPUTS_PER_PAIR = 3
+_INPUTS = 8
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """Relative movement of each output on the inputs that were probed."""
+
+    inputs: tuple[int, ...]
+    movement: tuple[Array, ...]  # per output, one number per probed input
+
+    def explains(self, pair: Comparison, outputs: Mapping[str, Outputs], factor: float) -> bool:
+        """Whether rounding accounts for every probed input on which the pair is inconsistent."""
+        if pair.mismatch is not None:
+            return False
+        a, b = (outputs[name] for name in pair.targets)
+        probed = {index: place for place, index in enumerate(self.inputs)}
+        for measured in pair.measured:
+            if not measured.inconsistent:
+                continue
+            rows = [int(i) for i in measured.triggering if int(i) in probed]
+            if not rows:
+                return False
+            x, y = (o.arrays[measured.output][rows] for o in (a, b))
+            limit = factor * self.movement[measured.output][[probed[i] for i in rows]]
+            if not (distance_relative(x, y) <= limit).all():
+                return False
+        return True
+
+    def largest(self) -> float:
+        return max(float(np.max(m)) for m in self.movement)
+
+
+def inputs_to_probe(pairs: Sequence[Comparison]) -> tuple[int, ...]:
+    """The worst inputs of each inconsistent pair."""
+    found: dict[int, None] = {}
+    for pair in pairs:
+        for measured in pair.measured:
+            if measured.inconsistent:
+                found.update(dict.fromkeys(map(int, measured.triggering[:_INPUTS_PER_PAIR])))
+    return tuple(found)[:_INPUTS]
+
+
+def measure_noise(
+    pool: Pool,
+    model: Model,
+    data: Data,
+    indices: Sequence[int],
+    outputs: Mapping[str, Outputs],
+    instruments: Sequence[str],
+) -> NoiseFloor | None:
+    """Run the chosen inputs again with every tensor moved; None if no instrument could."""
+    digests = [pool.blobs.put(array) for array in data.take(indices)]
+    count = len(next(iter(outputs.values())).arrays)
+    movement = [np.zeros(len(indices)) for _ in range(count)]
+    measured = False
+    for seed in _PROBES:
+        arguments = {
+            "model": model.to_json(),
+            "inputs": digests,
+            "batch": len(indices),
+            "jitter": seed,
+        }
+        request = Request("run", arguments, steps=len(model.layers))
+        for name, run in pool.ask_all(instruments, request).items():
+            if not run.ok or len(run.arrays) != count:
+                continue
+            measured = True
+            for place, moved in enumerate(run.arrays):
+                plain = outputs[name].arrays[place][list(indices)]
+                if moved.shape == plain.shape:
+                    distances = np.nan_to_num(distance_relative(plain, moved), nan=0.0)
+                    movement[place] = np.maximum(movement[place], distances)
+    return NoiseFloor(tuple(indices), tuple(movement)) if measured else None
+
+
+def choose_instruments(finished: Mapping[str, Target]) -> list[str]:
+    """Eager targets measure noise without compiling anything; others only if there is none."""
+    eager = [n for n, t in finished.items() if t.mode in ("eager", "no-onednn")]
+    plain = [name for name in eager if finished[name].backend != "openvino"]
+    return plain or eager or list(finished)

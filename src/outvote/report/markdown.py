@@ -1,0 +1,133 @@
+"""`report.md`: the short form, for terminals and pull requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from outvote.report import wording
+from outvote.report.files import write_atomically
+from outvote.report.json_file import plain
+
+MARKS = {"consistent": "✅", "inconsistent": "❌", "interrupted": "⚠️"}
+
+
+def write(result: dict[str, Any], folder: Path) -> Path:
+    """Write `report.md` into the folder."""
+    return write_atomically(folder / "report.md", render(result))
+
+
+def render(result: dict[str, Any]) -> str:
+    """The report as Markdown text: verdict, targets, findings, pairs."""
+    result = plain(result)
+    parts = [verdict(result), targets(result), findings(result), pairs(result)]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def escape(text: Any) -> str:
+    """Names of layers and messages come from outside: none of it may become markup."""
+    flat = re.sub(r"\s+", " ", str(text)).strip()
+    return re.sub(r"([\\`*_\[\]<>|#&~])", r"\\\1", flat)
+
+
+def code(text: Any) -> str:
+    """Text as inline code. A backtick cannot be escaped there, so it becomes a quote."""
+    flat = re.sub(r"\s+", " ", str(text)).strip()
+    return "`" + flat.replace("`", "'").replace("|", "¦") + "`"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def verdict(result: dict[str, Any]) -> str:
+    word = str(result["verdict"])
+    name = (result.get("model") or {}).get("name")
+    facts = [
+        f"model {code(name)}" if name else "",
+        f"{result['data']['instances']} inputs" if result.get("data") else "",
+        f"outvote {escape(result['outvote'])} {escape(result['command'])}",
+        wording.duration(result.get("seconds")),
+    ]
+    lines = [
+        f"# {MARKS.get(word, '')} {escape(word).capitalize()}".replace("#  ", "# "),
+        f"**{escape(result['summary'])}**",
+        " · ".join(fact for fact in facts if fact),
+    ]
+    return "\n\n".join(lines)
+
+
+def targets(result: dict[str, Any]) -> str:
+    if not result["targets"]:
+        return ""
+    rows = [target_row(target) for target in result["targets"]]
+    return "## Targets\n\n" + table(
+        ["target", "versions", "outcome", "top-1", "time", "memory"], rows
+    )
+
+
+def target_row(target: dict[str, Any]) -> list[str]:
+    versions = ", ".join(f"{name} {v}" for name, v in (target.get("versions") or {}).items())
+    outcome = escape(target["outcome"])
+    if target["outcome"] != "ok":
+        place = f" at {code(target['layer'])}" if target.get("layer") else ""
+        message = escape(target.get("message") or "")[:160]
+        outcome = f"**{outcome}**{place}" + (f": {message}" if message else "")
+    return [
+        code(target["name"]),
+        escape(versions),
+        outcome,
+        wording.share((target.get("accuracy") or {}).get("1")),
+        wording.duration(target.get("seconds")),
+        wording.size(target.get("peak_memory")),
+    ]
+
+
+def findings(result: dict[str, Any]) -> str:
+    if not result["findings"]:
+        return ""
+    return "## Findings\n\n" + "\n\n".join(finding(item) for item in result["findings"])
+
+
+def finding(item: dict[str, Any]) -> str:
+    accused = code(item["accused"]) if item.get("accused") else "undecided"
+    facts = [f"accused: {accused}"]
+    if item.get("layer"):
+        kind = f" ({escape(item['layer_kind'])})" if item.get("layer_kind") else ""
+        facts.append(f"layer: {code(item['layer'])}{kind}")
+    if item.get("metric"):
+        facts.append(f"distance: {wording.number(item.get('distance'))} ({escape(item['metric'])})")
+    if item.get("inputs"):
+        facts.append(f"inputs: {wording.some(item['inputs'])}")
+    if item.get("repro"):
+        facts.append(f"reproduce: {code('python ' + str(item['repro']))}")
+    lines = [
+        f"### {escape(item['title'])}",
+        f"{escape(item['kind'])} · {escape(item['triage'])} · {code(item['fingerprint'])}",
+        escape(item["reason"]),
+        "\n".join(f"- {fact}" for fact in facts),
+    ]
+    return "\n\n".join(line for line in lines if line)
+
+
+def pairs(result: dict[str, Any]) -> str:
+    comparisons = result.get("comparisons") or []
+    metric = wording.main_metric(comparisons)
+    if metric is None:
+        return ""
+    rows = [pair_row(comparison, metric) for comparison in comparisons]
+    return "## Pairs\n\n" + table(["pair", "verdict", f"largest {escape(metric)} distance"], rows)
+
+
+def pair_row(comparison: dict[str, Any], metric: str) -> list[str]:
+    first, second = comparison["targets"]
+    label = wording.label(comparison)
+    value, known = wording.maximum(comparison, metric)
+    return [
+        f"{code(first)} – {code(second)}",
+        f"**{label}**" if label == "inconsistent" else escape(label),
+        wording.number(value) if known else "–",
+    ]
