@@ -297,7 +297,7 @@ def middle(count: int) -> str:
 def localization(layers: list[tuple[str, str, list[str]]], wrong: set[str]) -> Data:
     """δ, R and the third quartile, as CRADLE's equations 3, 5 and 6 would give them."""
     delta: dict[str, float] = {}
-    nodes = []
+    nodes: list[Data] = []
     for place, (name, kind, before) in enumerate(layers):
         above = max((delta[other] for other in before), default=0.0)
         growth = 40.0 if name in wrong else 0.96 + place % 5 * 0.02

@@ -131,7 +131,7 @@ def _find(name: str, known: Mapping[str, Target]) -> Target:
     raise UsageError(f"there is no target {name!r}; {hint}")
 
 
-_KEYS = ("extends", "python", "env", "mode", "setup")
+_KEYS = ("extends", "python", "env", "mode", "setup", "library")
 
 
 def _from_table(
@@ -163,6 +163,7 @@ def _from_table(
     return replace(
         base,
         name=name,
+        library=str(table.get("library", base.library)),
         python=_file(table, "python", folder, where) or base.python,
         setup=_file(table, "setup", folder, where) or base.setup,
         mode=_known_mode(str(table.get("mode", base.mode)), base, where),

@@ -29,7 +29,8 @@ def render(result: dict[str, Any]) -> str:
 def escape(text: Any) -> str:
     """Names of layers and messages come from outside: none of it may become markup."""
     flat = re.sub(r"\s+", " ", str(text)).strip()
-    return re.sub(r"([\\`*_\[\]<>|#&~])", r"\\\1", flat)
+    # An underscore inside a word is only an underscore, and names of layers are full of them.
+    return re.sub(r"([\\`*\[\]<>|#&~]|(?<!\w)_|_(?!\w))", r"\\\1", flat)
 
 
 def code(text: Any) -> str:
@@ -74,7 +75,7 @@ def target_row(target: dict[str, Any]) -> list[str]:
     outcome = escape(target["outcome"])
     if target["outcome"] != "ok":
         place = f" at {code(target['layer'])}" if target.get("layer") else ""
-        message = escape(target.get("message") or "")[:160]
+        message = escape((target.get("message") or "")[:160])
         outcome = f"**{outcome}**{place}" + (f": {message}" if message else "")
     return [
         code(target["name"]),

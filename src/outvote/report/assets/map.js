@@ -25,7 +25,7 @@ const outvoteMap = (() => {
   function label(node, isFirst) {
     const mark = isFirst ? "▶ FIRST FAULTY\n" : node.faulty ? "■ faulty\n" : "";
     const figures = `δ ${outvoteNumber(node.delta)}   R ${outvoteNumber(node.rate)}`;
-    return `${mark}${shorten(String(node.id), 28)}\n${shorten(String(node.kind), 28)}\n${figures}`;
+    return `${mark}${shorten(String(node.id), 24)}\n${shorten(String(node.kind), 24)}\n${figures}`;
   }
 
   /* Edges between known layers, as pairs of indices. */
@@ -152,7 +152,7 @@ const outvoteMap = (() => {
       },
       {
         selector: "node.chosen",
-        style: { "underlay-opacity": 0.75 },
+        style: { opacity: 1, "underlay-opacity": 0.75 },
       },
     ];
   }

@@ -14,8 +14,8 @@
 window.outvote = (() => {
   const get = (id) => document.getElementById(id);
   const findings = JSON.parse(get("map-data").textContent);
-  const [canvas, panel, tip, search, count] = [
-    "map-canvas", "map-panel", "map-tip", "map-search", "map-count",
+  const [canvas, panel, tip, hint, search, count] = [
+    "map-canvas", "map-panel", "map-tip", "map-hint", "map-search", "map-count",
   ].map(get);
   const outvote = {
     ready: false,
@@ -38,6 +38,7 @@ window.outvote = (() => {
     map.cy.one("render", () => {
       map.renderMs = performance.now() - began;
       outvote.ready = true;
+      hint.textContent = "Drag to move. Click the map, then scroll to zoom.";
     });
     map.cy.on("mouseover", "node", ({ target }) => showTip(target));
     map.cy.on("mouseout pan zoom", hideTip);
@@ -73,12 +74,12 @@ window.outvote = (() => {
     Array.isArray(value) ? `(${value.map((n) => n ?? "?").join(", ")})` : "unknown";
 
   function figures(node) {
-    const alone = node.isolated === null ? "not run" : outvoteNumber(node.isolated);
-    const limit = node.tolerance === null ? "" : ` (tolerance ${outvoteNumber(node.tolerance)})`;
+    const limit = node.tolerance == null ? "" : ` (tolerance ${outvoteNumber(node.tolerance)})`;
+    const alone = node.isolated == null ? "not run" : outvoteNumber(node.isolated) + limit;
     return [
       ["δ", outvoteNumber(node.delta)],
       ["R", outvoteNumber(node.rate) + (node.red ? ", red" : "")],
-      ["alone", node.isolated === null ? alone : alone + limit],
+      ["alone", alone],
       ["shape", shape(node.shape)],
     ];
   }
@@ -199,7 +200,7 @@ window.outvote = (() => {
     canvas.addEventListener("pointerdown", () => {
       canvas.focus({ preventScroll: true });
       wheel(true);
-      get("map-hint").hidden = true;
+      hint.hidden = true;
     });
     canvas.addEventListener("blur", () => wheel(false));
     canvas.addEventListener("keydown", (event) => {
@@ -222,7 +223,12 @@ window.outvote = (() => {
     });
   }
 
-  show(0);
-  listen();
+  // A thousand layers take a second or two to draw: the verdict is shown before that.
+  requestAnimationFrame(() =>
+    setTimeout(() => {
+      show(0);
+      listen();
+    }),
+  );
   return outvote;
 })();

@@ -1,0 +1,53 @@
+"""The 13 ImageNet architectures of CRADLE with random weights, as files for other benchmarks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+NAMES = (
+    "Xception VGG16 VGG19 ResNet50 InceptionV3 InceptionResNetV2 MobileNet MobileNetV2 "
+    "DenseNet121 DenseNet169 DenseNet201 NASNetMobile NASNetLarge"
+).split()
+
+_BUILD = """
+import sys
+import keras, numpy as np
+name, size, spread, path = sys.argv[1], int(sys.argv[2]), float(sys.argv[3]), sys.argv[4]
+original = keras.layers.Layer.add_weight
+def zeros(self, shape=None, initializer=None, *a, **k):
+    return original(self, shape, "zeros", *a, **k)
+keras.layers.Layer.add_weight = zeros
+model = getattr(keras.applications, name)(weights=None, input_shape=(size, size, 3))
+rng = np.random.default_rng(0)
+def value(v):
+    shape = v.shape
+    if v.name in ("gamma", "moving_variance"):
+        return rng.uniform(0.8, 1.2, shape)
+    if v.name in ("beta", "moving_mean", "bias"):
+        return rng.normal(0, 0.1, shape)
+    if "depthwise" in v.name:
+        return rng.normal(0, (2 / np.prod(shape[:2])) ** 0.5, shape)
+    return rng.normal(0, (2 / np.prod(shape[:-1])) ** 0.5, shape)
+for v in model.weights:
+    v.assign(value(v).astype("float32"))
+last = model.layers[-1]
+features = keras.Model(model.inputs, last.input)
+x = rng.normal(size=(2, size, size, 3)).astype("float32")
+logits = np.asarray(features.predict(x, verbose=0)) @ np.asarray(last.kernel)
+last.kernel.assign(last.kernel * (spread / logits.std()))
+model.save(path)
+"""
+
+
+def build(name: str, folder: Path, size: int = 96, logit_spread: float = 3.0) -> Path:
+    """Save one architecture (once), scaled so that its logits spread like a trained model's."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{name}-{size}-{logit_spread:g}.keras"
+    if not path.exists():
+        env = {**os.environ, "KERAS_BACKEND": "jax", "OMP_NUM_THREADS": "1"}
+        command = [sys.executable, "-c", _BUILD, name, str(size), str(logit_spread), str(path)]
+        subprocess.run(command, env=env, check=True, capture_output=True)
+    return path

@@ -1,0 +1,228 @@
+"""A target in plain NumPy that can lie, crash, hang and worse on demand. For tests.
+
+What it does wrong stands in the environment: `OUTVOTE_FAKE="lie:LAYER"` and the like (see
+MISDEEDS); `start` in the place of LAYER means at start-up. Without it, it is honest.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import stat
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.model import Input, Layer, Model, Ref, Weight
+from outvote.workers.main import Context, Refused, Reply
+
+
+def create(context: Context) -> FakeWorker:
+    worker = FakeWorker(context)
+    worker.misbehave("start", [])
+    return worker
+
+
+class FakeWorker:
+    """Computes a few kinds of layers; honest except for one misdeed at one layer."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._misdeed, _, self._place = os.environ.get("OUTVOTE_FAKE", ":").partition(":")
+        self._weights: dict[str, Array] = {}
+        self._model: Model | None = None
+        self._states: dict[str, list[Array]] = {}
+        self.computed = 0
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "versions": {"numpy": np.__version__},
+            "precision": {},
+            "python": sys.version.split()[0],
+            "platform": "fake",
+        }
+
+    def do_read(self, arrays: list[Array], path: str, weights: str | None) -> Reply:
+        """Read a JSON file with `layers` (name, kind, config, inputs, weights as lists)."""
+        data = json.loads(Path(path).read_text())
+        if data.get("class_name") != "FakeModel":
+            raise Refused(f"{path} is not a model of the fake target")
+        layers = tuple(self._layer(item) for item in data["layers"])
+        name = data["layers"][-1]["name"]
+        shape, dtype = tuple(data["input"]), data.get("dtype", "float32")
+        model = Model("fake", (Input("x", shape, dtype),), layers, (Ref(name),))
+        return {"model": model.to_json(), "output_shapes": [data["output"]]}, ()
+
+    def do_save(self, arrays: list[Array], model: Any, path: str) -> Reply:
+        Path(path).write_text(json.dumps(model))
+        return {}, ()
+
+    def do_run(
+        self,
+        arrays: list[Array],
+        model: Any,
+        inputs: list[str],
+        batch: int,
+        jitter: int | None = None,
+        keep: bool = False,
+    ) -> Reply:
+        parsed = Model.from_json(model)
+        feeds = [self._context.blobs.get(digest) for digest in inputs]
+        self._context.begin(len(parsed.layers))
+        states = {i.name: [np.array(f)] for i, f in zip(parsed.inputs, feeds, strict=True)}
+        for position, layer in enumerate(parsed.layers):
+            outputs = self._compute(layer, [states[r.producer][r.index] for r in layer.refs()])
+            if jitter is not None:
+                rng = np.random.default_rng(jitter * 1000 + position)
+                outputs = [o * (1 + 2.0**-23 * rng.choice([-1, 1], o.shape)) for o in outputs]
+            states[layer.name] = [np.asarray(o, np.float32) for o in outputs]
+            self._context.step()
+        results = [states[ref.producer][ref.index] for ref in parsed.outputs]
+        return {"dtypes": [r.dtype.name for r in results]}, results
+
+    def do_open(self, arrays: list[Array], model: Any) -> Reply:
+        self._model = Model.from_json(model)
+        self._states = {i.name: [a] for i, a in zip(self._model.inputs, arrays, strict=True)}
+        return {}, ()
+
+    def do_step(self, arrays: list[Array], layer: str, given: list[bool] | None) -> Reply:
+        assert self._model is not None
+        found = self._model.layer(layer)
+        own = self._compute(found, [self._states[r.producer][r.index] for r in found.refs()])
+        self._states[layer] = own
+        reply: dict[str, Any] = {"own": [False] * len(own), "dtypes": [o.dtype.name for o in own]}
+        if given is None:
+            return reply, own
+        isolated = self._compute(found, arrays)
+        return {**reply, "isolated": [False] * len(isolated)}, [*own, *isolated]
+
+    def do_call(self, arrays: list[Array], layer: str, given: list[bool]) -> Reply:
+        assert self._model is not None
+        outputs = self._compute(self._model.layer(layer), arrays)
+        dtypes = [o.dtype.name for o in outputs]
+        return {"isolated": [False] * len(outputs), "dtypes": dtypes}, outputs
+
+    def do_close(self, arrays: list[Array]) -> Reply:
+        self._states = {}
+        return {}, ()
+
+    def misbehave(self, place: str, outputs: list[Array]) -> list[Array]:
+        if not self._misdeed or self._place != place:
+            return outputs
+        return MISDEEDS[self._misdeed](outputs)
+
+    def _compute(self, layer: Layer, feeds: Sequence[Array]) -> list[Array]:
+        self._context.enter(layer.name)
+        weights = [self._context.blobs.get(w.digest) for w in layer.weights]
+        output = KINDS[layer.kind](feeds, weights, layer.config)
+        self.computed += 1
+        return self.misbehave(layer.name, [np.asarray(output, np.float32)])
+
+    def _layer(self, data: Any) -> Layer:
+        values = [np.array(w, np.float32) for w in data.get("weights", [])]
+        return Layer(
+            data["name"],
+            data["kind"],
+            data.get("config", {}),
+            args=[{"$ref": [name, 0]} for name in data["inputs"]],
+            weights=tuple(Weight(f"w{i}", self._context.blobs.put(v), v.shape)
+                          for i, v in enumerate(values)),
+        )
+
+
+def _softmax(x: Array) -> Array:
+    e = np.exp(x - x.max(axis=-1, keepdims=True))
+    return np.asarray(e / e.sum(axis=-1, keepdims=True))
+
+
+Compute = Callable[[Sequence[Array], Sequence[Array], Any], Array]
+KINDS: dict[str, Compute] = {
+    "Dense": lambda x, w, c: x[0] @ w[0] + (w[1] if len(w) > 1 else 0),
+    "ReLU": lambda x, w, c: np.maximum(x[0], 0),
+    "Softmax": lambda x, w, c: _softmax(x[0]),
+    "Flatten": lambda x, w, c: x[0].reshape(len(x[0]), -1),
+    "Scale": lambda x, w, c: x[0] * c["by"],
+    "Add": lambda x, w, c: x[0] + x[1],
+}
+
+
+def _crash(outputs: list[Array]) -> list[Array]:
+    ctypes.string_at(0)
+    return outputs
+
+
+def _hang(outputs: list[Array]) -> list[Array]:
+    while True:
+        time.sleep(0.01)
+
+
+def _signal(number: signal.Signals) -> Callable[[list[Array]], list[Array]]:
+    def misdeed(outputs: list[Array]) -> list[Array]:
+        os.kill(os.getpid(), number)
+        time.sleep(60)
+        return outputs
+
+    return misdeed
+
+
+def _exit(outputs: list[Array]) -> list[Array]:
+    os._exit(3)
+
+
+def _flood(outputs: list[Array]) -> list[Array]:
+    for _ in range(2000):
+        os.write(1, b"flood " * 10_000)
+    return outputs
+
+
+def _garbage(outputs: list[Array]) -> list[Array]:
+    for fd in range(3, 64):
+        try:
+            if stat.S_ISSOCK(os.fstat(fd).st_mode):
+                os.write(fd, b"\x00garbage on the wire" * 100)
+        except OSError:  # a number that is no open file
+            continue
+    return outputs
+
+
+def _memory(outputs: list[Array]) -> list[Array]:
+    kept = []
+    for _ in range(10_000):
+        kept.append(np.ones(4 << 20, np.uint8))
+        time.sleep(0.002)
+    return outputs
+
+
+def _error(outputs: list[Array]) -> list[Array]:
+    raise ValueError("the fake target was told to raise")
+
+
+def _unsupported(outputs: list[Array]) -> list[Array]:
+    raise NotImplementedError("the fake target does not support this")
+
+
+MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
+    "lie": lambda outputs: [o * np.float32(1.01) for o in outputs],
+    "whisper": lambda outputs: [o * np.float32(1 + 1e-6) for o in outputs],
+    "permute": lambda outputs: [o[..., ::-1].copy() for o in outputs],
+    "nan": lambda outputs: [np.where(o == o.max(), np.float32(np.nan), o) for o in outputs],
+    "shape": lambda outputs: [o[..., :-1] for o in outputs],
+    "dtype": lambda outputs: [o.astype(np.float64) for o in outputs],
+    "crash": _crash,
+    "abort": _signal(signal.SIGABRT),
+    "kill": _signal(signal.SIGKILL),
+    "exit": _exit,
+    "hang": _hang,
+    "flood": _flood,
+    "garbage": _garbage,
+    "memory": _memory,
+    "error": _error,
+    "unsupported": _unsupported,
+}

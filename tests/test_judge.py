@@ -1,0 +1,200 @@
+"""Distances, patterns, truth and votes: the papers' formulas on numbers worked out by hand."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from outvote.core.arrays import Array
+from outvote.core.errors import UsageError
+from outvote.judge.compare import Outputs, Settings, compare
+from outvote.judge.distances import (
+    accuracy,
+    class_score,
+    distance_class,
+    distance_mad,
+    distance_relative,
+)
+from outvote.judge.patterns import pattern_class, pattern_mad, pattern_relative
+from outvote.judge.truth import Truth, interpret
+from outvote.judge.vote import vote
+from outvote.targets import BUILT_IN
+
+NAN = float("nan")
+
+
+def test_class_distance_of_the_papers_example() -> None:
+    """Figure 2: petri dish is first on TensorFlow, outside the top five on CNTK: 16."""
+    labels = np.array([0, 0])
+    first = np.array([[9.0, 1, 2, 3, 4, 5, 6], [9, 1, 2, 3, 4, 5, 6]])
+    other = np.array([[0.0, 1, 2, 3, 4, 5, 6], [4.5, 1, 2, 3, 4, 5, 6]])
+    np.testing.assert_array_equal(class_score(labels, first, 5), [16, 16])
+    np.testing.assert_array_equal(distance_class(labels, first, other), [16, 16 - 4])
+
+
+def test_ties_rank_like_a_stable_sort() -> None:
+    assert class_score(np.array([1]), np.array([[5.0, 5, 5]]), 5)[0] == 8
+
+
+def test_nan_has_no_class_score_and_never_passes_for_agreement() -> None:
+    labels = np.array([0])
+    clean, dirty = np.array([[1.0, 0]]), np.array([[1.0, NAN]])
+    assert np.isnan(distance_class(labels, clean, dirty)[0])
+    a, b = (Outputs((o,), ("float32",)) for o in (clean, dirty))
+    found = compare(("a", "b"), a, b, Truth(labels=labels, classes=2), Settings())
+    assert [m.inconsistent for m in found.measured] == [True, True, True]
+
+
+def test_mad_distance_of_the_papers_example() -> None:
+    """Dave-2: truth 0.0, predictions 0.4 and -0.1: 0.6."""
+    d = distance_mad(np.array([[0.0]]), np.array([[0.4]]), np.array([[-0.1]]))
+    np.testing.assert_allclose(d, [0.6])
+
+
+def test_mad_of_two_perfect_answers_is_zero() -> None:
+    truth = np.array([[1.0, 0.0]])
+    assert distance_mad(truth, truth, truth)[0] == 0
+
+
+outputs = hnp.arrays(np.float64, (3, 4), elements=st.floats(-1e6, 1e6))
+
+
+@given(outputs, outputs, hnp.arrays(np.int64, 3, elements=st.integers(0, 3)))
+def test_distances_are_symmetric_zero_on_equals_and_bounded(a: Array, b: Array, y: Array) -> None:
+    for measure, top in (
+        (lambda p, q: distance_class(y, p, q), 16),
+        (lambda p, q: distance_mad(np.eye(4)[y], p, q), 1),
+        (distance_relative, 2),
+    ):
+        d = measure(a, b)
+        np.testing.assert_array_equal(d, measure(b, a))
+        assert ((d >= 0) & (d <= top)).all()
+        assert (measure(a, a) == 0).all()
+
+
+def test_a_permutation_that_keeps_every_sum_is_seen() -> None:
+    a = np.array([[1.0, 2.0, 3.0]])
+    assert distance_relative(a, a[:, ::-1])[0] == pytest.approx(2 / 3)
+
+
+def test_nan_on_both_sides_agrees_and_on_one_side_does_not() -> None:
+    a = np.array([[1.0, NAN], [1.0, NAN], [np.inf, 1.0]])
+    b = np.array([[1.0, NAN], [1.0, 2.0], [np.inf, 1.0]])
+    d = distance_relative(a, b)
+    assert d[0] == 0
+    assert np.isnan(d[1])
+    assert d[2] == 0
+
+
+def test_patterns_use_the_papers_bins() -> None:
+    found = pattern_class(np.array([16.0, 15, 8, 7, 3, 1, 0, 0]), k=5)
+    assert found.bins == ("16", "15-8", "7-4", "3-2", "1", "0")
+    assert found.counts == (1, 2, 1, 1, 1, 2)
+    assert pattern_mad(np.array([0.0, 0.2, 0.5, 1.0])).counts == (1, 0, 1, 1, 1)
+    assert pattern_relative(np.array([0.5, 1e-7])).counts[0] == 1
+    assert pattern_class(np.array([4.0, 3.0]), k=3).bins == ("4", "3-2", "1", "0")
+
+
+def test_nan_has_a_bin_of_its_own() -> None:
+    found = pattern_mad(np.array([NAN, 0.1]))
+    assert (found.bins[0], found.counts[0], sum(found.counts)) == ("NaN", 1, 2)
+
+
+@pytest.mark.parametrize(("p", "inconsistent"), [(0, True), (20, True), (30, False)])
+def test_p_percent_of_the_inputs_and_at_least_one(p: float, inconsistent: bool) -> None:
+    y = np.zeros(10, np.int64)
+    a = np.tile([1.0, 0, 0, 0, 0, 0], (10, 1))
+    b = a.copy()
+    b[:2] = [0, 1, 1, 1, 1, 1]
+    found = compare(
+        ("a", "b"),
+        Outputs((a,), ("float32",)),
+        Outputs((b,), ("float32",)),
+        Truth(labels=y, classes=6),
+        Settings(metrics=("class",), p=p),
+    )
+    (measured,) = found.measured
+    assert list(measured.triggering) == [0, 1]
+    assert found.inconsistent is inconsistent
+
+
+def test_top_k_accuracy() -> None:
+    output = np.array([[3.0, 2, 1], [1, 2, 3]])
+    assert accuracy(np.array([0, 0]), output, 1) == 0.5
+    assert accuracy(np.array([0, 0]), output, 3) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "says"),
+    [
+        (Outputs((np.ones((2, 3)),), ("float32",)), Outputs((), ()), "1 outputs against 0"),
+        (
+            Outputs((np.ones((2, 3)),), ("float32",)),
+            Outputs((np.ones((2, 4)),), ("float32",)),
+            "shape (2, 3) against (2, 4)",
+        ),
+        (
+            Outputs((np.ones((2, 3)),), ("float32",)),
+            Outputs((np.ones((2, 3)),), ("float16",)),
+            "dtype float32 against float16",
+        ),
+    ],
+)
+def test_shape_and_dtype_mismatches_are_inconsistent(a: Outputs, b: Outputs, says: str) -> None:
+    found = compare(("a", "b"), a, b, Truth(), Settings())
+    assert found.inconsistent
+    assert says in (found.mismatch or "")
+
+
+def test_truth_reads_labels_one_hot_and_values() -> None:
+    assert interpret(np.array([1, 2]), [None, 3]).kind == "labels"
+    assert interpret(np.array([[1], [2]]), [None, 3]).kind == "labels"
+    assert interpret(np.eye(3)[[0, 2]], [None, 3]).labels is not None
+    assert interpret(np.array([0.5, 0.1]), [None, 1]).kind == "values"
+    assert interpret(np.array([0, 1]), [None, 1]).kind == "values"
+    assert interpret(None, [None, 3]).kind == "none"
+
+
+@pytest.mark.parametrize(
+    ("truth", "says"),
+    [
+        (np.array([0, 3]), "label 3 .instance 1., but the model has 3 classes"),
+        (np.array([0, -1]), "label -1"),
+        (np.array([0.5, 0.1]), "does not fit the model's output"),
+    ],
+)
+def test_truth_that_does_not_fit_is_refused(truth: Array, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        interpret(truth, [None, 3])
+
+
+@pytest.mark.parametrize(
+    ("groups", "outvoted"),
+    [
+        ([["tensorflow", "jax"], ["torch"]], ("torch",)),
+        ([["tensorflow"], ["torch"]], ()),  # two cannot decide
+        ([["tensorflow", "tensorflow:graph"], ["torch"]], ()),  # one library has one vote
+        ([["jax", "tensorflow:xla"], ["torch"]], ()),  # both are XLA
+        ([["tensorflow", "jax"], ["torch", "openvino"]], ()),  # a tie
+        ([["tensorflow", "jax"], ["torch"], ["openvino"]], ("torch", "openvino")),
+    ],
+)
+def test_votes_are_counted_per_library(groups: list[list[str]], outvoted: tuple[str, ...]) -> None:
+    targets = {name: BUILT_IN[name] for group in groups for name in group}
+    agreements = [pair for group in groups for pair in pairwise(group)]
+    found = vote(targets, agreements, "Dense")
+    assert found.outvoted == outvoted
+    assert found.decided is bool(outvoted)
+    if not outvoted:
+        assert "cannot be decided" in found.reason
+
+
+def test_numpy_has_no_vote_of_its_own_on_convolutions() -> None:
+    targets = {name: BUILT_IN[name] for name in ("jax", "numpy", "torch")}
+    assert vote(targets, [("jax", "numpy")], "Dense").outvoted == ("torch",)
+    assert not vote(targets, [("jax", "numpy")], "Conv2D").decided

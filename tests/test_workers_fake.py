@@ -1,0 +1,117 @@
+"""Whatever a worker does is a Run with an outcome; it is replaced, and the others' results stand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from conftest import fake
+
+from outvote.checking import Job, read_model, run_check
+from outvote.core.target import Outcome, Run
+from outvote.run.pool import Pool, Request
+from outvote.run.process import Limits
+
+LIMITS = Limits(start_seconds=20, silence_seconds=1.5, memory_bytes=600 << 20)
+
+
+def run_once(pool: Pool, model_path: Path) -> dict[str, Run]:
+    model, _ = read_model(pool, model_path, None)
+    inputs = [pool.blobs.put(np.ones((3, 4), np.float32))]
+    arguments = {"model": model.to_json(), "inputs": inputs, "batch": 3}
+    return pool.ask_all(pool.targets, Request("run", arguments, steps=len(model.layers)))
+
+
+@pytest.mark.parametrize(
+    ("misdeed", "outcome", "says"),
+    [
+        ("crash", Outcome.CRASH, "SIGSEGV"),
+        ("abort", Outcome.CRASH, "SIGABRT"),
+        ("exit", Outcome.CRASH, "exited with code 3"),
+        ("kill", Outcome.MEMORY, "SIGKILL"),
+        ("memory", Outcome.MEMORY, "more than the limit of 0.6 GiB"),
+        ("hang", Outcome.HANG, "no progress for 2 s"),
+        ("garbage", Outcome.GARBAGE, "expected a message"),
+        ("error", Outcome.ERROR, "ValueError: the fake target was told to raise"),
+        ("unsupported", Outcome.UNSUPPORTED, "NotImplementedError"),
+    ],
+)
+def test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(
+    fake_model: Path, misdeed: str, outcome: Outcome, says: str
+) -> None:
+    with Pool([fake("honest"), fake("bad", f"{misdeed}:d2")], limits=LIMITS) as pool:
+        pool.start()
+        runs = run_once(pool, fake_model)
+        assert runs["honest"].ok
+        assert runs["bad"].outcome is outcome
+        assert says in runs["bad"].message
+        assert runs["bad"].layer == "d2"
+        # The next request finds a living worker, not the corpse of the last.
+        again = run_once(pool, fake_model)
+        assert again["bad"].outcome is outcome
+        assert again["honest"].ok
+        died = outcome not in (Outcome.ERROR, Outcome.UNSUPPORTED)
+        assert pool.restarts == {"honest": 0, "bad": int(died)}
+
+
+def test_a_flood_on_standard_output_neither_blocks_nor_fills_memory(fake_model: Path) -> None:
+    with Pool([fake("honest"), fake("loud", "flood:d1")], limits=LIMITS) as pool:
+        pool.start()
+        runs = run_once(pool, fake_model)
+        assert runs["loud"].ok
+        np.testing.assert_array_equal(runs["loud"].arrays[0], runs["honest"].arrays[0])
+
+
+def test_no_process_survives_the_pool(fake_model: Path) -> None:
+    with Pool([fake("one"), fake("stuck", "hang:d1")], limits=LIMITS) as pool:
+        pool.start()
+        pids = [process.pid for process in pool._processes.values()]
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def test_results_of_other_targets_stand_beside_a_crash(fake_model: Path, fake_data: Path) -> None:
+    targets = (fake("a"), fake("b"), fake("dead", "crash:relu"))
+    checked = run_check(Job(fake_model, targets, data=fake_data, limits=LIMITS))
+    (finding,) = checked.findings
+    assert (finding.kind, finding.accused, finding.triage) == ("crash", "dead", "bug")
+    assert finding.layer is not None
+    assert finding.layer.name == "relu"
+    assert [pair.targets for pair in checked.comparisons] == [("a", "b")]
+
+
+def test_a_worker_dies_with_its_driver(fake_model: Path, tmp_path: Path) -> None:
+    """Kill the driver with SIGKILL while a worker is stuck in a request."""
+    import os
+    import signal
+    import subprocess
+    import sys
+    import time
+
+    code = f"""
+import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
+from conftest import fake
+from test_workers_fake import run_once
+from outvote.run.pool import Pool
+from pathlib import Path
+pool = Pool([fake("stuck", "hang:d1")])
+pool.start()
+Path({str(tmp_path / "pid")!r}).write_text(str(pool._processes["stuck"].pid))
+run_once(pool, Path({str(fake_model)!r}))
+"""
+    driver = subprocess.Popen([sys.executable, "-c", code])
+    pid_file = tmp_path / "pid"
+    until = time.monotonic() + 20
+    while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < until:
+        time.sleep(0.05)
+    worker = int(pid_file.read_text())
+    time.sleep(0.5)
+    driver.send_signal(signal.SIGKILL)
+    driver.wait()
+    while time.monotonic() < until:
+        try:
+            os.kill(worker, 0)
+        except ProcessLookupError:
+            return
+        time.sleep(0.1)
+    pytest.fail(f"worker {worker} outlived its driver")
