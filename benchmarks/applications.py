@@ -33,10 +33,11 @@ def value(v):
     return rng.normal(0, (2 / np.prod(shape[:-1])) ** 0.5, shape)
 for v in model.weights:
     v.assign(value(v).astype("float32"))
-last = model.layers[-1]
+last = [layer for layer in model.layers if hasattr(layer, "kernel")][-1]
 features = keras.Model(model.inputs, last.input)
 x = rng.normal(size=(2, size, size, 3)).astype("float32")
-logits = np.asarray(features.predict(x, verbose=0)) @ np.asarray(last.kernel)
+kernel = np.asarray(last.kernel)
+logits = np.asarray(features.predict(x, verbose=0)) @ kernel.reshape(-1, kernel.shape[-1])
 last.kernel.assign(last.kernel * (spread / logits.std()))
 model.save(path)
 """

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -63,22 +66,30 @@ def real_pool() -> Iterator[Pool]:
 
 
 @pytest.fixture(scope="session")
-def keras_file(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Build and save a Keras model in a process of its own, from a snippet that sets `model`."""
-    import subprocess
-    import sys
+def keras_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Path]]:
+    """Build and save Keras models in one process of their own, from snippets that set `model`."""
+    builder = subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("keras_builder.py"))],
+        env={**os.environ, "KERAS_BACKEND": "jax", "OMP_NUM_THREADS": "1"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert builder.stdin is not None
+    assert builder.stdout is not None
 
     def build(snippet: str, suffix: str = ".keras", after: str = "") -> Path:
         path = tmp_path_factory.mktemp("model") / f"model{suffix}"
-        code = (
-            "import keras, numpy as np\nfrom keras import layers, ops\n"
-            f"keras.utils.set_random_seed(0)\n{snippet}\nmodel.save({str(path)!r})\n{after}"
-        )
-        env = {"KERAS_BACKEND": "jax", "PATH": "", "OMP_NUM_THREADS": "1"}
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr[-3000:]
+        request = {"snippet": snippet, "path": str(path), "after": after}
+        assert builder.stdin is not None
+        assert builder.stdout is not None
+        builder.stdin.write(json.dumps(request) + "\n")
+        builder.stdin.flush()
+        error = json.loads(builder.stdout.readline())
+        assert error is None, error
         return path
 
-    return build
+    yield build
+    builder.stdin.close()
+    builder.stdout.close()
+    builder.wait()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def one_layer(layer: Layer, given: tuple[State, ...]) -> tuple[Model, list[Array
             arrays.append(mask)
             refs.append({REF: [name, 0]})
         kwargs["mask"] = refs[0] if len(refs) == 1 else refs
-    alone = Layer(**{**layer.__dict__, "args": args, "kwargs": kwargs, "shares": None})
+    alone = replace(layer, args=args, kwargs=kwargs, shares=None)
     return Model("one_layer", tuple(inputs), (alone,), (Ref(layer.name),)), arrays
 
 

@@ -1,8 +1,8 @@
 """A neural network as plain data: a graph of layers and references to their weights.
 
 Nothing here needs a framework: a Model can be changed, hashed, stored and sent as it is.
-Every layer is one call. A layer object that is called twice appears as two layers with the same
-`shares`, so that its weights stay one.
+Every layer is one call. Where a layer object is called again, `shares` names its first call, so
+that its weights stay one.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -85,9 +86,7 @@ class _Flattener:
         kwargs = _encode(node.arguments.kwargs, tensors)
         first = self._first_call.get(id(operation))
         if first is not None:
-            return Layer(
-                **{**first.__dict__, "name": label, "args": args, "kwargs": kwargs},
-            )
+            return replace(first, name=label, args=args, kwargs=kwargs, shares=first.name)
         spec = keras.saving.serialize_keras_object(operation)
         layer = Layer(
             name=label,
@@ -99,7 +98,6 @@ class _Flattener:
             module=spec["module"],
             registered=spec["registered_name"],
             build=spec.get("build_config"),
-            shares=label if len(operation._inbound_nodes) > 1 else None,
         )
         self._first_call[id(operation)] = layer
         return layer
@@ -121,7 +119,7 @@ def _can_be_laid_open(node: Any, nested: Any) -> bool:
     """A nested model may cast or reshape what it is given; then it stays one layer."""
     inputs = node.input_tensors
     return (
-        not node.arguments.kwargs
+        all(value is None for value in node.arguments.kwargs.values())
         and len(inputs) == len(nested.inputs)
         and all(
             len(outer.shape) == len(symbol.shape) and outer.dtype == symbol.dtype

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,9 @@ def load(path: Path, weights: Path | None, custom: Mapping[str, Any], allow_code
                 return _from_architecture(path, weights, custom, allow_code)
             if path.suffix in (".h5", ".hdf5"):
                 return keras_legacy.load(path, custom, allow_code)
+            if not allow_code:
+                with zipfile.ZipFile(path) as archive:
+                    refuse_code(json.loads(archive.read("config.json")), custom)
             return keras.saving.load_model(
                 path, custom_objects=dict(custom), compile=False, safe_mode=not allow_code
             )
