@@ -7,10 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = (
-    "Xception VGG16 VGG19 ResNet50 InceptionV3 InceptionResNetV2 MobileNet MobileNetV2 "
-    "DenseNet121 DenseNet169 DenseNet201 NASNetMobile NASNetLarge"
-).split()
+NAMES = [
+    *("Xception", "VGG16", "VGG19", "ResNet50", "InceptionV3", "InceptionResNetV2"),
+    *("MobileNet", "MobileNetV2", "DenseNet121", "DenseNet169", "DenseNet201"),
+    *("NASNetMobile", "NASNetLarge"),
+]
 
 _BUILD = """
 import sys

@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from applications import NAMES, build
-
 from outvote.checking import Checked, Job, run_check
 from outvote.core.target import Target
 from outvote.targets import BUILT_IN
@@ -58,11 +57,11 @@ def run_clean(folder: Path, names: list[str]) -> None:
     for name in names:
         checked = run_check(Job(build(name, folder), targets, count=2))
         bugs += sum(finding.triage == "bug" for finding in checked.findings)
-        assert checked.model is not None
-        peak = max(checked.peaks.values()) >> 20
+        assert checked.case is not None
+        layers, peak = len(checked.case.model.layers), max(checked.peaks.values()) >> 20
         told = f"{checked.verdict} {_largest(checked)}"
         print(
-            f"{name:20} {len(checked.model.layers):6} {checked.seconds:8.1f} {peak:12}  {told}",
+            f"{name:20} {layers:6} {checked.seconds:8.1f} {peak:12}  {told}",
             flush=True,
         )
         for finding in checked.findings:

@@ -48,7 +48,9 @@ def main(folder: Path) -> None:
     images = (images.reshape(-1, 8, 8, 1) / 16).astype("float32")
     x, x_test, y, y_test = train_test_split(images, labels, test_size=360, random_state=7)
     model = network()
-    model.compile(keras.optimizers.Adam(3e-3), "sparse_categorical_crossentropy", metrics=["accuracy"])
+    model.compile(
+        keras.optimizers.Adam(3e-3), "sparse_categorical_crossentropy", metrics=["accuracy"]
+    )
     model.fit(x, y, batch_size=64, epochs=8, verbose=0)
     _, accuracy = model.evaluate(x_test, y_test, verbose=0)
     print(f"trained on {len(x)} digits; {accuracy:.1%} of {len(x_test)} test digits are right")

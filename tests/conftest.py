@@ -19,6 +19,7 @@ from outvote.run.pool import Pool
 from outvote.targets import BUILT_IN
 
 REAL = ("tensorflow", "jax", "torch", "openvino", "numpy")
+PLANTED = ("tensorflow", "jax", "torch")
 
 
 def fake(name: str, misdeed: str = "", library: str | None = None) -> Target:
@@ -58,8 +59,10 @@ def fake_data(tmp_path: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def real_pool() -> Iterator[Pool]:
-    """One worker per real backend, for all tests that need frameworks."""
-    with Pool([BUILT_IN[name] for name in REAL]) as pool:
+    """One worker per real backend, and one with faults planted, for all tests that need them."""
+    script = Path(__file__).with_name("planted.py")
+    planted = [replace(BUILT_IN[name], name=f"planted-{name}", setup=script) for name in PLANTED]
+    with Pool([*(BUILT_IN[name] for name in REAL), *planted]) as pool:
         for name, run in pool.start().items():
             assert run.ok, f"{name}: {run.message}\n{run.detail}"
         yield pool

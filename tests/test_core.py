@@ -129,8 +129,13 @@ def _model(bias: str = "a" * 64) -> Model:
         "m",
         (Input("x", (None, 4), "float32"),),
         (
-            Layer("one", "Dense", {"units": 2, "name": "one"}, [ref],
-                  weights=(Weight("bias", bias, (2,)),)),
+            Layer(
+                "one",
+                "Dense",
+                {"units": 2, "name": "one"},
+                [ref],
+                weights=(Weight("bias", bias, (2,)),),
+            ),
             Layer("two", "ReLU", {"name": "two"}, [{"$ref": ["one", 0]}]),
             Layer("side", "ReLU", {"name": "side"}, [ref]),
         ),

@@ -42,7 +42,8 @@ def expected(folder: Path) -> str:
 def run_on(pool: Pool, model: Model, inputs: Sequence[Array]) -> dict[str, Run]:
     digests = [pool.blobs.put(np.asarray(array)) for array in inputs]
     arguments = {"model": model.to_json(), "inputs": digests, "batch": len(inputs[0])}
-    return pool.ask_all(pool.targets, Request("run", arguments, steps=len(model.layers)))
+    names = [name for name in pool.targets if not name.startswith("planted")]
+    return pool.ask_all(names, Request("run", arguments, steps=len(model.layers)))
 
 
 GRAPHS = {
@@ -175,7 +176,12 @@ def test_legacy_hdf5_files_load_with_their_weights(
     change = LEGACY.format(path=str(path), change=TRAPS[what])
     subprocess.run([sys.executable, "-c", change], check=True)
     model, _ = read_model(real_pool, path, None)
-    assert [layer.kind for layer in model.layers] == ["Conv2D", "DepthwiseConv2D", "Flatten", "Dense"]
+    assert [layer.kind for layer in model.layers] == [
+        "Conv2D",
+        "DepthwiseConv2D",
+        "Flatten",
+        "Dense",
+    ]
     with np.load(tmp_path / "expected.npz") as file:
         x, y = file["x0"], file["y0"]
     for name, run in run_on(real_pool, model, [x]).items():
@@ -236,7 +242,7 @@ def test_code_in_a_file_is_refused_with_the_remedy(real_pool: Pool, keras_file: 
         read_model(real_pool, keras_file(LAMBDA), None)
     with pytest.raises(UsageError, match="--allow-code"):
         read_model(real_pool, keras_file(LAMBDA, suffix=".h5"), None)
-    with pytest.raises(UsageError, match="--custom FILE.py"):
+    with pytest.raises(UsageError, match=r"--custom FILE\.py"):
         read_model(real_pool, keras_file(CUSTOM_MODEL), None)
 
 

@@ -1,4 +1,4 @@
-"""Whatever a worker does is a Run with an outcome; it is replaced, and the others' results stand."""
+"""Whatever a worker does is a Run with an outcome; it is replaced, and other results stand."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import fake
 
+from conftest import fake
 from outvote.checking import Job, read_model, run_check
 from outvote.core.target import Outcome, Run
 from outvote.run.pool import Pool, Request
@@ -30,7 +30,7 @@ def run_once(pool: Pool, model_path: Path) -> dict[str, Run]:
         ("abort", Outcome.CRASH, "SIGABRT"),
         ("exit", Outcome.CRASH, "exited with code 3"),
         ("kill", Outcome.MEMORY, "SIGKILL"),
-        ("memory", Outcome.MEMORY, "more than the limit of 0.6 GiB"),
+        ("memory", Outcome.MEMORY, "more than the limit of 600 MiB"),
         ("hang", Outcome.HANG, "no progress for 2 s"),
         ("garbage", Outcome.GARBAGE, "expected a message"),
         ("error", Outcome.ERROR, "ValueError: the fake target was told to raise"),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from outvote.core.version import VERSION
+
 if TYPE_CHECKING:
     from outvote.api import Result, check
 
-__version__ = "0.1.0"
+__version__ = VERSION
 __all__ = ["Result", "__version__", "check"]
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from outvote import __version__
 from outvote.core.errors import UsageError
+from outvote.core.version import VERSION
 
 _CONSISTENT, _FINDINGS, _USAGE, _INTERRUPTED = 0, 1, 2, 130
 
@@ -18,7 +19,7 @@ examples:
   outvote check model.h5 --targets tensorflow,jax,torch
   outvote targets
 
-exit codes: 0 consistent, 1 findings, 2 usage or set-up error
+exit codes: 0 consistent, 1 findings, 2 usage or set-up error, 130 stopped with Ctrl-C
 """
 
 _CHECK_EXAMPLES = """\
@@ -47,6 +48,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
     except BrokenPipeError:
         return _CONSISTENT
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        _fail(f"the system refused: {error.strerror or error}{where}; free space or check rights")
+        return _USAGE
     return code
 
 
@@ -70,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=raw,
     )
-    parser.add_argument("--version", action="version", version=f"outvote {__version__}")
+    parser.add_argument("--version", action="version", version=f"outvote {VERSION}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
 
     check = commands.add_parser(
@@ -92,6 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=raw,
     )
     targets.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
+    targets.add_argument("--targets", type=_names, metavar="A,B,...", help="default: all")
     targets.set_defaults(action=_targets)
     return parser
 
@@ -121,7 +127,7 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
     )
     check.add_argument("--allow-nan", action="store_true", help="accept NaN and infinity in x")
     check.add_argument("--count", type=_positive, metavar="N", help="use the first N inputs")
-    check.add_argument("--batch-size", type=_positive, default=32, metavar="N")
+    check.add_argument("--batch-size", type=_positive, default=32, metavar="N", help="%(default)s")
     check.add_argument("--seed", type=int, default=0, help="for random inputs")
     check.add_argument("--jobs", type=_positive, metavar="N", help="targets at work at once")
     check.add_argument("--quiet", action="store_true", help="no progress")
@@ -134,26 +140,46 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
         help="class, mad, relative; default: all that apply",
     )
     rules.add_argument("--k", type=_positive, default=5, help="top-k of D_CLASS (%(default)s)")
-    rules.add_argument("--class-threshold", type=float, default=8.0, metavar="T_C")
-    rules.add_argument("--mad-threshold", type=float, default=0.2, metavar="T_M")
+    rules.add_argument(
+        "--class-threshold",
+        type=_number,
+        default=8.0,
+        metavar="T_C",
+        help="D_CLASS that counts (%(default)s)",
+    )
+    rules.add_argument(
+        "--mad-threshold",
+        type=_number,
+        default=0.2,
+        metavar="T_M",
+        help="D_MAD that counts (%(default)s)",
+    )
     rules.add_argument(
         "--p", type=_percent, default=0.0, help="percent of inputs that must reach the threshold"
     )
     rules.add_argument(
-        "--tolerance", type=float, help="relative distance that needs no explanation"
+        "--tolerance",
+        type=_number,
+        metavar="T",
+        help="relative distance that needs no explanation (1e-5 for float32)",
     )
     rules.add_argument(
         "--noise-factor",
-        type=float,
-        default=20.0,
+        type=_number,
+        metavar="N",
+        default=10.0,
         help="multiples of the noise floor that count as rounding (%(default)s)",
     )
 
     limits = check.add_argument_group("limits of a worker")
     limits.add_argument(
-        "--timeout", type=float, default=300.0, metavar="S", help="without progress (%(default)s)"
+        "--timeout",
+        type=_above_zero,
+        default=300.0,
+        metavar="S",
+        help="without progress (%(default)s)",
     )
-    limits.add_argument("--memory", type=float, metavar="GIB", help="default: no limit")
+    limits.add_argument("--memory", type=_above_zero, metavar="GIB", help="default: no limit")
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -174,12 +200,7 @@ def _check(options: argparse.Namespace) -> int:
             raise UsageError(f"the file {path} given with --custom does not exist")
     config = load_config(options.config)
     targets = choose(options.targets, known_targets(config.targets, config.folder))
-    if len(targets) < 2:
-        raise UsageError(
-            f"a comparison needs two targets; received {targets[0].name!r} alone, "
-            "name another with --targets"
-        )
-    memory = int(options.memory * 2**30) if options.memory else None
+    memory = int(options.memory * 2**30) if options.memory is not None else None
     job = Job(
         model=options.model,
         targets=tuple(targets),
@@ -215,14 +236,15 @@ def _check(options: argparse.Namespace) -> int:
 def _targets(options: argparse.Namespace) -> int:
     from outvote.config import load_config
     from outvote.health import describe_targets
-    from outvote.targets import known_targets
+    from outvote.targets import find_target, known_targets
     from outvote.terminal import Terminal
 
     config = load_config(options.config)
+    known = known_targets(config.targets, config.folder)
+    if options.targets is not None:
+        known = {name: find_target(name, known) for name in options.targets}
     terminal = Terminal()
-    terminal.show_targets(
-        describe_targets(known_targets(config.targets, config.folder), terminal.watch)
-    )
+    terminal.show_targets(describe_targets(known, terminal.watch))
     return _CONSISTENT
 
 
@@ -244,12 +266,26 @@ def _positive(text: str) -> int:
 
 
 def _percent(text: str) -> float:
+    value = _number(text)
+    if value > 100:
+        raise argparse.ArgumentTypeError(f"expected a percentage from 0 to 100, received {text!r}")
+    return value
+
+
+def _number(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
-        value = -1.0
-    if not 0 <= value <= 100:
-        raise argparse.ArgumentTypeError(f"expected a percentage from 0 to 100, received {text!r}")
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number from 0, received {text!r}")
+    return value
+
+
+def _above_zero(text: str) -> float:
+    value = _number(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, received {text!r}")
     return value
 
 

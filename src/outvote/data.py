@@ -12,6 +12,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.model import Input, Model
+from outvote.judge.truth import Truth
 
 _FREE_DIMENSION = 16  # size given to a free dimension of random inputs
 _KINDS = "buif"
@@ -33,12 +34,34 @@ class Data:
         return tuple(item[list(indices)] for item in self.inputs)
 
 
+@dataclass(frozen=True)
+class Case:
+    """A model, what it is fed, and what it should answer."""
+
+    model: Model
+    output_shapes: Sequence[Sequence[int | None]]
+    data: Data
+    truth: Truth
+
+
+def balanced_batch(count: int, limit: int) -> int:
+    """The largest batch up to the limit that divides the inputs evenly, if one is not too small.
+
+    A smaller last batch has another shape, for which compilers start again.
+    """
+    if count <= limit:
+        return count
+    even = next(size for size in range(limit, 0, -1) if count % size == 0)
+    return even if even >= limit // 2 else limit
+
+
 def load_data(path: Path) -> dict[str, Array]:
     """The arrays of an `.npz` file; objects inside it are never unpickled."""
     try:
-        with np.load(path, allow_pickle=False) as file:
-            if not isinstance(file, np.lib.npyio.NpzFile):
-                raise UsageError(f"{path} is a single array; save it with np.savez(path, x=...)")
+        loaded = np.load(path, allow_pickle=False)
+        if not isinstance(loaded, np.lib.npyio.NpzFile):
+            raise UsageError(f"{path} is a single array; save it with np.savez(path, x=...)")
+        with loaded as file:
             return {name: file[name] for name in file.files}
     except FileNotFoundError:
         raise UsageError(f"the data file {path} does not exist") from None

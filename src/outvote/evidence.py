@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,6 +26,7 @@ _TEMPLATE = Path(__file__).parent / "report" / "templates" / "repro.py.txt"
 def write_evidence(pool: Pool, checked: Checked, out: Path) -> dict[str, str]:
     """A folder per finding; returns the repro script of each fingerprint that has one."""
     repros = {}
+    _remove_old(out / "findings")
     for finding in checked.findings:
         folder = out / "findings" / finding.fingerprint
         folder.mkdir(parents=True, exist_ok=True)
@@ -32,7 +35,7 @@ def write_evidence(pool: Pool, checked: Checked, out: Path) -> dict[str, str]:
         if fault is None or not fault.given:
             continue
         model, arrays = one_layer(fault.layer, fault.given)
-        np.savez(folder / "inputs.npz", **_named(arrays))
+        np.savez(folder / "inputs.npz", allow_pickle=False, **_named(arrays))
         path = folder / "model.keras"
         arguments = {"model": model.to_json(), "path": str(path.absolute())}
         saved = pool.ask(_writer(finding, pool), Request("save", arguments))
@@ -43,6 +46,13 @@ def write_evidence(pool: Pool, checked: Checked, out: Path) -> dict[str, str]:
         (folder / "repro.py").write_text(script, encoding="utf-8")
         repros[finding.fingerprint] = str((folder / "repro.py").relative_to(out))
     return repros
+
+
+def _remove_old(folder: Path) -> None:
+    """Take away the findings of an earlier run: they would pass for this one's."""
+    for old in folder.glob("*"):
+        if re.fullmatch("[0-9a-f]{12}", old.name) and (old / "report.md").is_file():
+            shutil.rmtree(old)
 
 
 def one_layer(layer: Layer, given: tuple[State, ...]) -> tuple[Model, list[Array]]:
@@ -111,6 +121,10 @@ def _script(fault: Fault, checked: Checked) -> str:
 
 def _environment(target: Target) -> dict[str, str]:
     env = {"KERAS_BACKEND": target.backend, "MODE": target.mode, **target.env}
+    if target.mode == "no-onednn":
+        env["TF_ENABLE_ONEDNN_OPTS"] = "0"
+    if target.python is not None:
+        env["PYTHON"] = str(target.python.absolute())
     if target.setup is not None:
         env["SETUP"] = str(target.setup.absolute())
     return env

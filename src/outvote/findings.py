@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from outvote.core.model import Layer, Model, digest_of
 from outvote.core.target import Outcome, Run, Target
@@ -37,6 +39,10 @@ class Finding:
     localization: Localization | None = None
     detail: str = ""
     same_kind: int = 0  # further layers of this kind that show the same
+
+    def but(self, **changes: Any) -> Finding:
+        """The same finding, told differently."""
+        return replace(self, **changes)
 
     @property
     def fingerprint(self) -> str:
@@ -91,7 +97,7 @@ def _from_fault(
     place = f"{layer.kind} layer {layer.name!r}"
     what = {
         "inconsistency": f"differs by {fault.distance:.2g} (relative)",
-        "nan": "gives NaN where others do not, or the reverse",
+        "nan": f"{'gives' if _has_nan(fault, guilty) else 'drops'} NaN, unlike the others,",
         "shape": "gives another shape or dtype",
         "crash": "fails: " + "; ".join(fault.failures.values())[:200],
     }[fault.kind]
@@ -101,7 +107,8 @@ def _from_fault(
         f"{fault.vote.reason}. Rounding of its input explains at most {fault.tolerance:.2g}."
     )
     if same_kind:
-        reason += f" {same_kind} more {layer.kind} layers show the same."
+        more = f"layer{'s' * (same_kind > 1)}"
+        reason += f" {same_kind} more {layer.kind} {more} show{'s' * (same_kind == 1)} the same."
     return Finding(
         kind=fault.kind,
         title=title,
@@ -118,6 +125,12 @@ def _from_fault(
         localization=localization,
         same_kind=same_kind,
     )
+
+
+def _has_nan(fault: Fault, names: Sequence[str]) -> bool:
+    known = [fault.outputs[name] for name in names if name in fault.outputs]
+    arrays = [array for outputs in known for array in outputs.arrays]
+    return any(array.dtype.kind == "f" and bool(np.isnan(array).any()) for array in arrays)
 
 
 def findings_from_failures(

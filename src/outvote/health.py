@@ -11,7 +11,7 @@ from outvote.checking import Watch
 from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.target import Run, Target
 from outvote.run.pool import Pool, Request
-from outvote.targets import missing_packages
+from outvote.targets import install_hint, missing_packages
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,7 @@ def describe_targets(known: Mapping[str, Target], watch: Watch) -> list[Health]:
     for name in names:
         found[name] = _health(name, hellos[name], runs.get(name))
     return [
-        found.get(name)
-        or Health(name, "not installed", remedy=f"pip install 'outvote[{target.extra}]'")
+        found.get(name) or Health(name, "not installed", remedy=install_hint(target.extra))
         for name, target in shown.items()
     ]
 

@@ -36,8 +36,8 @@ def inspect(path: Path, weights: Path | None) -> None:
             "which holds its own weights"
         )
     try:
-        with path.open("rb") as file:
-            head = file.read(8)
+        with path.open("rb") as opened:
+            head = opened.read(8)
     except OSError as error:
         raise UsageError(f"{path} could not be opened: {error.strerror}") from error
     if path.suffix == ".keras":

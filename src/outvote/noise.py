@@ -14,7 +14,7 @@ from outvote.core.arrays import Array
 from outvote.core.model import Model
 from outvote.core.target import Target
 from outvote.data import Data
-from outvote.judge.compare import Comparison, Outputs, Settings
+from outvote.judge.compare import Comparison, Outputs
 from outvote.judge.distances import distance_relative
 from outvote.run.pool import Pool, Request
 
@@ -29,6 +29,12 @@ class NoiseFloor:
 
     inputs: tuple[int, ...]
     movement: tuple[Array, ...]  # per output, one number per probed input
+
+    def explained(
+        self, pairs: Sequence[Comparison], outputs: Mapping[str, Outputs], factor: float
+    ) -> set[tuple[str, str]]:
+        """The pairs whose inconsistency is rounding."""
+        return {pair.targets for pair in pairs if self.explains(pair, outputs, factor)}
 
     def explains(self, pair: Comparison, outputs: Mapping[str, Outputs], factor: float) -> bool:
         """Whether rounding accounts for every probed input on which the pair is inconsistent."""
@@ -97,6 +103,4 @@ def measure_noise(
 
 def choose_instruments(finished: Mapping[str, Target]) -> list[str]:
     """Eager targets measure noise without compiling anything; others only if there is none."""
-    eager = [n for n, t in finished.items() if t.mode in ("eager", "no-onednn")]
-    plain = [name for name in eager if finished[name].backend != "openvino"]
-    return plain or eager or list(finished)
+    return [name for name, target in finished.items() if target.is_eager] or list(finished)

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from outvote import __version__
 from outvote.checking import Checked
 from outvote.core.arrays import Array
 from outvote.core.model import Layer, Model
 from outvote.core.target import Run
+from outvote.core.version import VERSION
+from outvote.data import Case
 from outvote.findings import Finding, parameters_of
 from outvote.judge.compare import Comparison, top_k_accuracies
 from outvote.judge.truth import Truth
@@ -28,12 +29,14 @@ _TOP = 5
 
 def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
     """The whole result; `repros` maps a fingerprint to its repro script."""
-    model, data, settings = checked.model, checked.data, checked.job.settings
-    assert model is not None and data is not None
+    case, settings = checked.case, checked.job.settings
+    if case is None:
+        raise ValueError("a check that has not read its model has no result")
+    model, data = case.model, case.data
     return {
         "schema": SCHEMA,
         "command": "check",
-        "outvote": __version__,
+        "outvote": VERSION,
         "created": checked.created.isoformat(timespec="seconds"),
         "seconds": round(checked.seconds, 3),
         "verdict": checked.verdict,
@@ -46,9 +49,9 @@ def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
             "inputs": [
                 {"name": i.name, "shape": list(i.shape), "dtype": i.dtype} for i in model.inputs
             ],
-            "outputs": _outputs(checked),
+            "outputs": _outputs(case, checked),
         },
-        "data": {"source": data.source, "instances": data.count, "truth": checked.truth.kind},
+        "data": {"source": data.source, "instances": data.count, "truth": case.truth.kind},
         "settings": {
             "metrics": list(settings.metrics),
             "k": settings.k,
@@ -60,10 +63,10 @@ def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
             "batch_size": checked.job.batch_size,
             "seed": checked.job.seed,
         },
-        "targets": [_target(name, checked) for name in checked.hellos],
-        "comparisons": [_comparison(pair, checked) for pair in checked.comparisons],
+        "targets": [_target(name, case, checked) for name in checked.hellos],
+        "comparisons": [_comparison(pair, case, checked) for pair in checked.comparisons],
         "unique_inconsistencies": _unique(checked),
-        "examples": _examples(checked),
+        "examples": _examples(case, checked),
         "findings": [_finding(f, model, repros) for f in checked.findings],
     }
 
@@ -71,7 +74,7 @@ def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
 def summary(checked: Checked) -> str:
     """The verdict as one sentence."""
     finished = [name for name, run in checked.runs.items() if run.ok]
-    count = checked.data.count if checked.data else 0
+    count = checked.case.data.count if checked.case else 0
     if checked.interrupted and not checked.findings:
         return f"Stopped early: {', '.join(finished) or 'no target'} had finished."
     real = [finding for finding in checked.findings if finding.triage != "precision"]
@@ -85,8 +88,7 @@ def summary(checked: Checked) -> str:
     return f"{told}; {', '.join(gaps)} cannot run this model." if gaps else f"{told}."
 
 
-def _outputs(checked: Checked) -> list[dict[str, Any]]:
-    assert checked.model is not None
+def _outputs(case: Case, checked: Checked) -> list[dict[str, Any]]:
     some = next(iter(checked.outputs.values()), None)
     return [
         {
@@ -94,18 +96,16 @@ def _outputs(checked: Checked) -> list[dict[str, Any]]:
             "shape": list(shape),
             "dtype": some.dtypes[i] if some and i < len(some.dtypes) else None,
         }
-        for i, (ref, shape) in enumerate(
-            zip(checked.model.outputs, checked.output_shapes, strict=True)
-        )
+        for i, (ref, shape) in enumerate(zip(case.model.outputs, case.output_shapes, strict=True))
     ]
 
 
-def _target(name: str, checked: Checked) -> dict[str, Any]:
+def _target(name: str, case: Case, checked: Checked) -> dict[str, Any]:
     target = next(t for t in checked.job.targets if t.name == name)
     hello = checked.hellos[name].reply
     run = checked.runs.get(name, Run(name, checked.hellos[name].outcome, message="not finished"))
     outputs = checked.outputs.get(name)
-    accuracy = top_k_accuracies(checked.truth, outputs.arrays[0]) if outputs else None
+    accuracy = top_k_accuracies(case.truth, outputs.arrays[0]) if outputs else None
     return {
         "name": name,
         "library": target.library,
@@ -124,7 +124,7 @@ def _target(name: str, checked: Checked) -> dict[str, Any]:
     }
 
 
-def _comparison(pair: Comparison, checked: Checked) -> dict[str, Any]:
+def _comparison(pair: Comparison, case: Case, checked: Checked) -> dict[str, Any]:
     explained = pair.targets in checked.explained
     return {
         "targets": list(pair.targets),
@@ -133,7 +133,7 @@ def _comparison(pair: Comparison, checked: Checked) -> dict[str, Any]:
         "mismatch": pair.mismatch,
         "noise": checked.noise.largest() if checked.noise and pair.inconsistent else None,
         "worst_input": pair.worst_input,
-        "accuracy_difference": _accuracy_difference(pair, checked),
+        "accuracy_difference": _accuracy_difference(pair, case, checked),
         "metrics": [
             {
                 "name": m.name,
@@ -150,8 +150,8 @@ def _comparison(pair: Comparison, checked: Checked) -> dict[str, Any]:
     }
 
 
-def _accuracy_difference(pair: Comparison, checked: Checked) -> dict[str, float] | None:
-    both = [top_k_accuracies(checked.truth, checked.outputs[n].arrays[0]) for n in pair.targets]
+def _accuracy_difference(pair: Comparison, case: Case, checked: Checked) -> dict[str, float] | None:
+    both = [top_k_accuracies(case.truth, checked.outputs[n].arrays[0]) for n in pair.targets]
     if both[0] is None or both[1] is None or pair.mismatch is not None:
         return None
     return {k: abs(both[0][k] - both[1][k]) for k in both[0]}
@@ -215,10 +215,7 @@ def localization_result(finding: Finding, model: Model) -> dict[str, Any] | None
     kinds = {layer.name: layer.kind for layer in model.layers}
     inputs = {item.name for item in model.inputs}
     nodes = [_input_node(name) for name in sorted(inputs)]
-    nodes += [
-        _node(layer, found, rates, alone, faulty)
-        for layer in model.layers
-    ]
+    nodes += [_node(layer, found, rates, alone, faulty) for layer in model.layers]
     return {
         "targets": [found.reference, shown],
         "input": finding.inputs[0] if finding.inputs else None,
@@ -283,7 +280,7 @@ def _ranking(values: Mapping[str, float], kinds: Mapping[str, str]) -> list[dict
     return [{"layer": n, "kind": kinds[n], "value": number(values[n])} for n in ordered]
 
 
-def _examples(checked: Checked) -> list[dict[str, Any]]:
+def _examples(case: Case, checked: Checked) -> list[dict[str, Any]]:
     """The most inconsistent inputs, with each target's answer."""
     indices: dict[int, None] = {}
     for finding in checked.findings:
@@ -291,15 +288,14 @@ def _examples(checked: Checked) -> list[dict[str, Any]]:
     for pair in checked.comparisons:
         if pair.inconsistent and pair.targets not in checked.explained:
             indices.setdefault(pair.worst_input)
-    return [_example(index, checked) for index in list(indices)[:_EXAMPLES]]
+    return [_example(index, case, checked) for index in list(indices)[:_EXAMPLES]]
 
 
-def _example(index: int, checked: Checked) -> dict[str, Any]:
-    assert checked.data is not None
+def _example(index: int, case: Case, checked: Checked) -> dict[str, Any]:
     return {
         "input": index,
-        "truth": _truth(checked.truth, index),
-        "picture": picture(checked.data.inputs[0][index]),
+        "truth": _truth(case.truth, index),
+        "picture": picture(case.data.inputs[0][index]),
         "answers": [
             {"target": name, **_answer(outputs.arrays[0][index])}
             for name, outputs in checked.outputs.items()

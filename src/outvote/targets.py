@@ -76,6 +76,7 @@ BUILT_IN: Mapping[str, Target] = {
         _mode(_TORCH, "compile"),
         _NUMPY,
         _OPENVINO,
+        _mode(_OPENVINO, "dynamic"),
         _mode(_OPENVINO, "fast"),
         Target("fake", worker="fake", library="fake"),
     )
@@ -98,22 +99,27 @@ def choose(names: Iterable[str] | None, known: Mapping[str, Target]) -> list[Tar
         if len(found) < 2:
             raise UsageError(
                 f"a comparison needs two targets, and {len(found)} of the default ones "
-                f"({', '.join(DEFAULT)}) are installed; run: pip install 'outvote[all]'"
+                f"({', '.join(DEFAULT)}) are installed; {install_hint('all')}"
             )
         return found
     wanted = list(names)
     twice = sorted({name for name in wanted if wanted.count(name) > 1})
     if twice:
         raise UsageError(f"target {twice[0]!r} is named twice; name each target once")
-    chosen = [_find(name, known) for name in wanted]
+    chosen = [find_target(name, known) for name in wanted]
     for target in chosen:
         missing = missing_packages(target)
         if missing:
             raise UsageError(
                 f"target {target.name!r} needs {' and '.join(missing)}, not installed here; "
-                f"run: pip install 'outvote[{target.extra}]'"
+                f"{install_hint(target.extra)}"
             )
     return chosen
+
+
+def install_hint(extra: str) -> str:
+    """How to get what a target needs, installed or in a clone."""
+    return f"run: pip install 'outvote[{extra}]' (in a clone: pip install -e '.[{extra}]')"
 
 
 def missing_packages(target: Target) -> list[str]:
@@ -123,7 +129,8 @@ def missing_packages(target: Target) -> list[str]:
     return [name for name in target.packages if importlib.util.find_spec(name) is None]
 
 
-def _find(name: str, known: Mapping[str, Target]) -> Target:
+def find_target(name: str, known: Mapping[str, Target]) -> Target:
+    """The target of that name, or an error that names the nearest one."""
     if name in known:
         return known[name]
     near = difflib.get_close_matches(name, known, n=1)
@@ -159,7 +166,7 @@ def _from_table(
     if base_name in tables and base_name != name:
         base = _from_table(base_name, tables, folder, known, (*chain, name))
     else:
-        base = _find(base_name, BUILT_IN)
+        base = find_target(base_name, BUILT_IN)
     return replace(
         base,
         name=name,
@@ -174,7 +181,7 @@ def _from_table(
 def _file(table: Mapping[str, Any], key: str, folder: Path, where: str) -> Path | None:
     if key not in table:
         return None
-    path = folder / str(table[key])
+    path = folder / Path(str(table[key])).expanduser()
     if not path.is_file():
         raise UsageError(f"{where}: `{key}` names the file {path}, which does not exist")
     return path

@@ -17,6 +17,7 @@ from rich.table import Table
 from outvote.health import Health
 from outvote.run.pool import Pool
 
+_ALL_PAIRS = 10  # with more pairs than this, those that agree are only counted
 _COLOURS = {"consistent": "green", "inconsistent": "red", "interrupted": "yellow"}
 
 
@@ -65,7 +66,7 @@ class Terminal:
             self._out.print(f"[bold]{escape(finding['triage'])}[/] {escape(finding['title'])}")
             self._out.print(f"    {escape(finding['reason'])}")
             if finding["repro"]:
-                self._out.print(f"    proof: python {escape(str(folder / finding['repro']))}")
+                self._out.print(f"    repro: python {escape(str(folder / finding['repro']))}")
         self._out.print(
             f"[bold {colour}]{result['verdict'].upper()}[/]  {escape(result['summary'])}"
         )
@@ -115,7 +116,11 @@ def _pairs_table(result: dict[str, Any]) -> Table:
     table = Table(title="Pairs", title_justify="left")
     for heading in ("pair", "verdict", "largest distances"):
         table.add_column(heading)
-    for pair in result["comparisons"]:
+    shown_pairs = [p for p in result["comparisons"] if p["inconsistent"] or p["explained"]]
+    alike = len(result["comparisons"]) - len(shown_pairs)
+    if len(result["comparisons"]) <= _ALL_PAIRS:
+        shown_pairs, alike = result["comparisons"], 0
+    for pair in shown_pairs:
         verdict = "[red]inconsistent[/]" if pair["inconsistent"] else "[green]consistent[/]"
         if pair["explained"]:
             verdict = "[yellow]rounding[/]"
@@ -124,6 +129,8 @@ def _pairs_table(result: dict[str, Any]) -> Table:
             for m in pair["metrics"]
         )
         table.add_row(escape(" / ".join(pair["targets"])), verdict, escape(shown))
+    if alike:
+        table.add_row(f"{alike} other pairs", "[green]consistent[/]", "")
     return table
 
 

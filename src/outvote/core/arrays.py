@@ -20,8 +20,9 @@ Array = npt.NDArray[Any]
 _WIRE_TYPES = {
     name: np.dtype(name).newbyteorder("<")
     for name in (
-        "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64"
-    ).split()
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64"),
+    )
 } | {"bfloat16": np.dtype("<u2")}
 
 
@@ -38,7 +39,7 @@ def to_bytes(array: Array) -> memoryview:
     wire = _WIRE_TYPES[dtype_name(array)]
     flat = np.ascontiguousarray(array)
     flat = flat.view(wire) if array.dtype.name == "bfloat16" else flat.astype(wire, copy=False)
-    return memoryview(flat.reshape(-1).view(np.uint8))
+    return flat.reshape(-1).view(np.uint8).data
 
 
 def byte_size(name: object, shape: object) -> int:

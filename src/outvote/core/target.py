@@ -29,6 +29,11 @@ class Target:
     # Kinds of layers whose kernels are another library's: there it has no vote of its own.
     borrows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
+    @property
+    def is_eager(self) -> bool:
+        """Whether layers are computed one by one, so that no compiler sees several at once."""
+        return self.mode in ("eager", "no-onednn") and self.backend != "openvino"
+
     def implementation_of(self, layer_kind: str | None) -> str:
         """The library whose code computes such a layer on this target."""
         if layer_kind is not None:

@@ -79,7 +79,7 @@ class Channel:
         self, size: int, deadline: float | None, tick: Callable[[], None] | None
     ) -> memoryview:
         # np.empty commits no memory before bytes really arrive.
-        buffer = memoryview(np.empty(size, np.uint8))
+        buffer = np.empty(size, np.uint8).data
         filled = 0
         while filled < size:
             self._wait(deadline, tick)

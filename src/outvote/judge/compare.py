@@ -26,7 +26,7 @@ class Settings:
     mad_threshold: float = 0.2  # T_M
     p: float = 0.0  # percent of inputs that must reach the threshold (and at least one)
     tolerance: float | None = None  # relative distance that needs no explanation; None: by dtype
-    noise_factor: float = 20.0  # how many times the noise floor still counts as rounding
+    noise_factor: float = 10.0  # how many times the noise floor still counts as rounding
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,9 @@ class Measured:
     @property
     def triggering(self) -> Array:
         """Indices of the inputs that reach the threshold, worst first; NaN is worst."""
-        order = np.argsort(-np.where(np.isnan(self.distances), np.inf, self.distances), kind="stable")
+        order = np.argsort(
+            -np.where(np.isnan(self.distances), np.inf, self.distances), kind="stable"
+        )
         return order[~(self.distances[order] < self.threshold)]
 
     @property
@@ -117,16 +119,23 @@ def mismatch_of(a: Outputs, b: Outputs) -> str | None:
     return None
 
 
-def base_tolerance(dtype: str) -> float:
-    """Relative distance that differently ordered sums reach anyway, by dtype."""
-    epsilon = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
-    if dtype not in epsilon:
-        return float(np.finfo(np.float64).tiny)  # integers: any difference counts
-    return epsilon[dtype] * (84 if dtype in ("float32", "float64") else 16)
+_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+
+
+def base_tolerance(dtype: str, places: float) -> float:
+    """A relative distance of so many units in the last place; for integers, any at all."""
+    if dtype not in _EPSILON:
+        return float(np.finfo(np.float64).tiny)
+    return _EPSILON[dtype] * places
+
+
+def model_tolerance(dtype: str) -> float:
+    """What a whole model may differ by without being asked why: 1e-5 in float32."""
+    return base_tolerance(dtype, 84 if dtype in ("float32", "float64") else 16)
 
 
 def top_k_accuracies(truth: Truth, output: Array, highest: int = 5) -> dict[str, float] | None:
-    if truth.labels is None:
+    if truth.labels is None or output.shape != (*truth.labels.shape, truth.classes):
         return None
     return {str(k): accuracy(truth.labels, output, k) for k in range(1, highest + 1)}
 
@@ -148,6 +157,6 @@ def _measure(
         found.append(judged("mad", settings.mad_threshold, d, pattern_mad(d)))
     if "relative" in settings.metrics:
         d = distance_relative(x, y)
-        limit = base_tolerance(dtype) if settings.tolerance is None else settings.tolerance
+        limit = model_tolerance(dtype) if settings.tolerance is None else settings.tolerance
         found.append(judged("relative", limit, d, pattern_relative(d)))
     return found

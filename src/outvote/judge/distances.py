@@ -18,13 +18,15 @@ def class_score(labels: Array, output: Array, k: int) -> Array:
     earlier = np.arange(output.shape[-1]) < labels[..., None]
     rank = 1 + np.sum((output > own) | ((output == own) & earlier), axis=-1)
     score = np.where(rank <= k, 2.0 ** (k - rank), 0.0)
-    return np.where(np.isnan(output).any(axis=-1), np.nan, score)
+    result: Array = np.where(np.isnan(output).any(axis=-1), np.nan, score)
+    return result
 
 
 def distance_class(labels: Array, a: Array, b: Array, k: int = 5) -> Array:
     """D_CLASS (CRADLE, equation 2): difference of the two scores, largest over positions."""
     difference = np.abs(class_score(labels, a, k) - class_score(labels, b, k))
-    return _per_instance(difference).max(axis=1)
+    largest: Array = _per_instance(difference).max(axis=1)
+    return largest
 
 
 def distance_mad(truth: Array, a: Array, b: Array) -> Array:

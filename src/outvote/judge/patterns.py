@@ -46,8 +46,7 @@ def _pattern(distances: Array, lower: Sequence[float], names: Sequence[str]) -> 
     found = distances[~missing]
     upper = [np.inf, *lower[:-1]]
     counts = [
-        int(((found >= low) & (found < high)).sum())
-        for low, high in zip(lower, upper, strict=True)
+        int(((found >= low) & (found < high)).sum()) for low, high in zip(lower, upper, strict=True)
     ]
     if missing.any():
         return Pattern(("NaN", *names), (int(missing.sum()), *counts))

@@ -48,9 +48,7 @@ def vote(
     return Vote(groups, winner, f"{best} independent implementations agree: {told}")
 
 
-def _groups(
-    names: list[str], agreements: Iterable[tuple[str, str]]
-) -> tuple[tuple[str, ...], ...]:
+def _groups(names: list[str], agreements: Iterable[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:
     """Connected components of the agreements, in the order of the names."""
     label = {name: name for name in names}
     for a, b in agreements:

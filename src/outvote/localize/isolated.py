@@ -22,6 +22,7 @@ from outvote.localize.stepping import State, Step, call_alone
 from outvote.run.pool import Pool
 
 _PROBES = 2
+_LAST_PLACES = 8
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ def judge_step(
         for name, outputs in step.isolated.items()
         if name != reference
     }
-    tolerance = tolerance_of(step.isolated[reference], settings)
+    tolerance = tolerance_of(step.isolated[reference])
     unclear = any(not d < tolerance for d in distances.values())
     if unclear and all(np.isfinite(d) for d in distances.values()):
         names = list(step.isolated)
@@ -68,10 +69,9 @@ def judge_step(
     return distances, tolerance, _fault(step, distances, tolerance, targets)
 
 
-def tolerance_of(outputs: Outputs, settings: Settings) -> float:
-    if settings.tolerance is not None:
-        return settings.tolerance
-    return max((base_tolerance(dtype) for dtype in outputs.dtypes), default=0.0)
+def tolerance_of(outputs: Outputs) -> float:
+    """What one layer may differ by without a look at its noise: less than a whole model."""
+    return max((base_tolerance(dtype, _LAST_PLACES) for dtype in outputs.dtypes), default=0.0)
 
 
 def noise_floor(
@@ -125,9 +125,7 @@ def _fault(
     else:
         kind = "inconsistency" if worst >= tolerance else "crash"
     failures = {name: run.message for name, run in step.failed.items()}
-    return Fault(
-        step.layer, step.given, step.isolated, kind, worst, tolerance, voted, failures
-    )
+    return Fault(step.layer, step.given, step.isolated, kind, worst, tolerance, voted, failures)
 
 
 def _mismatched(step: Step) -> bool:

@@ -23,7 +23,7 @@ class Step:
     """What every target made of one layer.
 
     `own`: from its own tensors, errors of earlier layers included. `isolated`: from the
-    reference's tensors, so that only this layer can differ. `failed`: could not compute it.
+    reference's tensors, so that only this layer can differ. `failed`: could not compute that.
     """
 
     layer: Layer
@@ -60,7 +60,8 @@ def steps(
         result = {reference: own}
         for name, run in runs.items():
             if run.ok:
-                result[name] = _outputs(run, "own")
+                if run.reply["own"]:
+                    result[name] = _outputs(run, "own")
                 isolated[name] = _outputs(run, "isolated")
         failed = {name: run for name, run in runs.items() if not run.ok}
         alive = [name for name in alive if name not in failed]
@@ -96,4 +97,7 @@ def _outputs(run: Run, key: str) -> Outputs:
     own: list[Any] = run.reply.get("own", [])
     skipped = sum(1 + has_mask for has_mask in own) if key == "isolated" else 0
     states = _states(run.reply[key], run.arrays[skipped:])
-    return Outputs(tuple(array for array, _ in states), tuple(run.reply["dtypes"]))
+    dtypes = (
+        run.reply.get("own_dtypes", run.reply["dtypes"]) if key == "own" else run.reply["dtypes"]
+    )
+    return Outputs(tuple(array for array, _ in states), tuple(dtypes))

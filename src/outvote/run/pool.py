@@ -52,6 +52,7 @@ class Pool:
             "allow_code": allow_code,
         }
         self._processes: dict[str, Process] = {}
+        self._hellos: dict[str, Run] = {}
         self._locks = {name: threading.Lock() for name in self.targets}
         self._turns = threading.Semaphore(jobs or os.cpu_count() or 1)
         self._threads = ThreadPoolExecutor(max_workers=max(1, len(self.targets)))
@@ -81,11 +82,16 @@ class Pool:
         self._folder.cleanup()
 
     def start(self, names: Iterable[str] | None = None) -> dict[str, Run]:
-        """Start workers side by side; each Run says what came up, or why it did not."""
+        """Start workers side by side; each Run says what came up, or why it did not.
+
+        Workers that are up already are not started again.
+        """
         wanted = list(self.targets if names is None else names)
-        for name in wanted:
+        missing = [name for name in wanted if name not in self._hellos]
+        for name in missing:
             self._spawn(name)
-        return self._each(wanted, lambda name: self._greeted(name))
+        self._hellos.update(self._each(missing, self._greeted))
+        return {name: self._hellos[name] for name in wanted}
 
     def ask(self, name: str, request: Request) -> Run:
         """One worker's answer. A dead worker is replaced first."""

@@ -212,8 +212,7 @@ class Process:
         limit = self._limits.memory_bytes
         if limit is not None and used > limit:
             raise _OutOfMemory(
-                f"used {used / 2**30:.1f} GiB of memory, more than the limit of "
-                f"{limit / 2**30:.1f} GiB; stopped"
+                f"used {used >> 20} MiB of memory, more than the limit of {limit >> 20} MiB"
             )
 
 

@@ -81,8 +81,11 @@ class FakeWorker:
             outputs = self._compute(layer, [states[r.producer][r.index] for r in layer.refs()])
             if jitter is not None:
                 rng = np.random.default_rng(jitter * 1000 + position)
-                outputs = [o * (1 + 2.0**-23 * rng.choice([-1, 1], o.shape)) for o in outputs]
-            states[layer.name] = [np.asarray(o, np.float32) for o in outputs]
+                outputs = [
+                    (o * (1 + 2.0**-23 * rng.choice([-1, 1], o.shape))).astype(o.dtype)
+                    for o in outputs
+                ]
+            states[layer.name] = outputs
             self._context.step()
         results = [states[ref.producer][ref.index] for ref in parsed.outputs]
         return {"dtypes": [r.dtype.name for r in results]}, results
@@ -95,13 +98,18 @@ class FakeWorker:
     def do_step(self, arrays: list[Array], layer: str, given: list[bool] | None) -> Reply:
         assert self._model is not None
         found = self._model.layer(layer)
-        own = self._compute(found, [self._states[r.producer][r.index] for r in found.refs()])
-        self._states[layer] = own
+        try:
+            own = self._compute(found, [self._states[r.producer][r.index] for r in found.refs()])
+            self._states[layer] = own
+        except Exception:
+            if given is None:
+                raise
+            own = []
         reply: dict[str, Any] = {"own": [False] * len(own), "dtypes": [o.dtype.name for o in own]}
         if given is None:
             return reply, own
-        isolated = self._compute(found, arrays)
-        return {**reply, "isolated": [False] * len(isolated)}, [*own, *isolated]
+        alone, isolated = self.do_call(arrays, layer, given)
+        return {**reply, **alone, "own_dtypes": reply["dtypes"]}, [*own, *isolated]
 
     def do_call(self, arrays: list[Array], layer: str, given: list[bool]) -> Reply:
         assert self._model is not None
@@ -132,8 +140,9 @@ class FakeWorker:
             data["kind"],
             data.get("config", {}),
             args=[{"$ref": [name, 0]} for name in data["inputs"]],
-            weights=tuple(Weight(f"w{i}", self._context.blobs.put(v), v.shape)
-                          for i, v in enumerate(values)),
+            weights=tuple(
+                Weight(f"w{i}", self._context.blobs.put(v), v.shape) for i, v in enumerate(values)
+            ),
         )
 
 

@@ -66,9 +66,7 @@ class KerasWorker:
         self._mode: str = context.settings["mode"]
         self._compile = backend.modes[self._mode]
         self._custom = self._custom_objects()
-        self._workshop = Workshop(
-            context.blobs, bool(context.settings["allow_code"]), self._custom
-        )
+        self._workshop = Workshop(context.blobs, bool(context.settings["allow_code"]), self._custom)
         self._outputs = OutputCache()
         self._programs: dict[str, Any] = {}
         self._session: Any = None
@@ -138,7 +136,9 @@ class KerasWorker:
                 if not self._is_eager:
                     self._context.step()
         self._reset_states(parsed)
-        whole = [np.concatenate(part) if len(part) > 1 else part[0] for part in zip(*parts)]
+        whole = [
+            np.concatenate(part) if len(part) > 1 else part[0] for part in zip(*parts, strict=True)
+        ]
         return {"dtypes": names, "cache_hits": self._outputs.hits}, whole
 
     def do_open(self, arrays: list[Array], model: Any) -> Reply:
@@ -242,5 +242,3 @@ def version_of(package: str) -> str:
         except metadata.PackageNotFoundError:
             continue
     return "unknown"
-
-

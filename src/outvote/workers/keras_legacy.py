@@ -47,7 +47,7 @@ def load_weights(model: Any, path: Path) -> None:
         model.load_weights(path)
         return
     with h5py.File(path, "r") as file:
-        group = file["model_weights"] if "model_weights" in file else file
+        group = file.get("model_weights", file)
         legacy_h5_format.load_weights_from_hdf5_group(group, model)
 
 

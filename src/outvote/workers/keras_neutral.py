@@ -152,5 +152,3 @@ def save(model: Model, workshop: Workshop, path: Path) -> None:
     ]
     outputs = Graph(model, workshop, lambda name: None).forward(feeds)
     keras.Model(feeds, outputs, name=model.name).save(path)
-
-

@@ -33,6 +33,11 @@ def load(path: Path, weights: Path | None, custom: Mapping[str, Any], allow_code
         raise
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
+        if "subclass" in text.lower():
+            raise Refused(
+                f"{path.name} holds a subclassed model, which has no graph of layers; "
+                "rebuild it with the functional API"
+            ) from error
         if "custom object" in text.lower() or "could not locate" in text.lower():
             raise Refused(
                 f"{path.name} holds an object that Keras does not know ({_first_line(text)}); "

@@ -33,21 +33,29 @@ class Session:
         }
 
     def step(self, name: str, arrays: list[Array], given: list[Any] | None) -> Reply:
-        """The layer on own tensors (kept), then on the given ones; both come back."""
+        """The layer on own tensors (kept), then on the given ones; both come back.
+
+        Own tensors may be missing or unfit, because an earlier layer went wrong; then only the
+        given ones count. Without given ones, an error is the answer.
+        """
         position, layer = self._layers[name]
-        own_feeds = [(ref, self._states[ref.producer][ref.index]) for ref in layer.refs()]
-        program = self._program_for(layer, own_feeds)
-        own, dtypes = program([state for _, state in own_feeds])
-        self._states[name] = own
+        try:
+            feeds = [(ref, self._states[ref.producer][ref.index]) for ref in layer.refs()]
+            own, dtypes = self._program_for(layer, feeds)([state for _, state in feeds])
+            self._states[name] = own
+        except Exception:
+            if given is None:
+                raise
+            own, dtypes = [], []
         for producer in layer.inputs:
             if self._last_use[producer] == position:
-                del self._states[producer]
+                self._states.pop(producer, None)
         header, sent = pack(own)
+        reply = {"own": header, "dtypes": dtypes}
         if given is None:
-            return {"own": header, "dtypes": dtypes}, sent
-        isolated, _ = program(unpack(given, arrays))
-        more, also = pack(isolated)
-        return {"own": header, "isolated": more, "dtypes": dtypes}, [*sent, *also]
+            return reply, sent
+        alone, also = self.call(name, arrays, given)
+        return {**reply, **alone, "own_dtypes": dtypes}, [*sent, *also]
 
     def call(self, name: str, arrays: list[Array], given: list[Any]) -> Reply:
         """The layer on the given tensors alone."""

@@ -7,7 +7,7 @@
  * step, fit, destroy}. Nodes are known by their index; a layer's name is only ever shown as text.
  */
 const outvoteNumber = (value) => {
-  if (value === null || value === undefined) return "not a number";
+  if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 100 && size < 1e6) return value.toFixed(0);

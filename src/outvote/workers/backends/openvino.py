@@ -1,6 +1,8 @@
 """Keras on OpenVINO: always one compiled graph.
 
 The CPU plug-in may choose bf16 or f16 by itself; `openvino` pins f32, `openvino:fast` does not.
+Shapes are fixed when compiling; `openvino:dynamic` leaves the batch free, as `predict` does, which
+takes other paths through the plug-in (some of which fail, so that it is a target of its own).
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def precision(mode: str) -> dict[str, Any]:
         return {"inference": "f32"}
     import openvino as ov
 
-    return {"inference": str(ov.Core().get_property("CPU", "INFERENCE_PRECISION_HINT"))}
+    chosen = ov.Core().get_property("CPU", "INFERENCE_PRECISION_HINT")
+    return {"inference": chosen.get_type_name()}
 
 
 def no_gradients() -> AbstractContextManager[Any]:
@@ -41,15 +44,19 @@ def no_gradients() -> AbstractContextManager[Any]:
 
 
 def compiled(
-    forward: Forward, variables: Callable[[], list[Any]], config: dict[str, Any] = _PINNED
+    forward: Forward,
+    variables: Callable[[], list[Any]],
+    config: dict[str, Any] = _PINNED,
+    free_batch: bool = False,
 ) -> Program:
-    """One graph per input signature, with a free batch dimension as `predict` makes it."""
+    """One graph per input signature."""
     ready: dict[Any, tuple[Any, list[str]]] = {}
 
     def program(feeds: Sequence[Array]) -> tuple[list[Array], list[str]]:
-        key = tuple((feed.dtype.name, feed.shape[1:]) for feed in feeds)
+        shapes = [[-1, *f.shape[1:]] if free_batch and f.ndim else list(f.shape) for f in feeds]
+        key = str([(feed.dtype.name, shape) for feed, shape in zip(feeds, shapes, strict=True)])
         if key not in ready:
-            ready[key] = _build(forward, feeds, config)
+            ready[key] = _build(forward, feeds, shapes, config)
         model, names = ready[key]
         results = model(list(feeds))
         return [_array(results[i], names[i]) for i in range(len(names))], names
@@ -58,7 +65,7 @@ def compiled(
 
 
 def _build(
-    forward: Forward, feeds: Sequence[Array], config: dict[str, Any]
+    forward: Forward, feeds: Sequence[Array], shapes: Sequence[list[int]], config: dict[str, Any]
 ) -> tuple[Any, list[str]]:
     import keras
     import openvino as ov
@@ -66,10 +73,8 @@ def _build(
     from keras.src.backend.openvino.core import OPENVINO_DTYPES, OpenVINOKerasTensor
 
     parameters = [
-        opset.parameter(
-            shape=[-1, *feed.shape[1:]] if feed.ndim else [], dtype=OPENVINO_DTYPES[feed.dtype.name]
-        )
-        for feed in feeds
+        opset.parameter(shape=shape, dtype=OPENVINO_DTYPES[feed.dtype.name])
+        for feed, shape in zip(feeds, shapes, strict=True)
     ]
     outputs = forward([OpenVINOKerasTensor(p.output(0)) for p in parameters])
     names = [keras.backend.standardize_dtype(t.dtype) for t in outputs]
@@ -94,4 +99,8 @@ def _array(result: Any, dtype: str) -> Array:
     return data
 
 
-modes = {"eager": compiled, "fast": partial(compiled, config=_FAST)}
+modes = {
+    "eager": compiled,
+    "dynamic": partial(compiled, free_batch=True),
+    "fast": partial(compiled, config=_FAST),
+}

@@ -1,0 +1,3 @@
+"""The version of outvote."""
+
+VERSION = "0.1.0"

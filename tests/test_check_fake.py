@@ -1,0 +1,231 @@
+"""Plant a misdeed in a fake target; assert what is found, who is accused, which layer is blamed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import fake
+from outvote.api import run_job
+from outvote.checking import Checked, Job, run_check
+from outvote.core.errors import UsageError
+from outvote.core.target import Target
+from outvote.data import balanced_batch
+from outvote.judge.compare import Settings
+from outvote.result import check_result
+from outvote.run.process import Limits
+
+
+def check_with(model: Path, data: Path | None, *targets: Target, **more: Any) -> Checked:
+    limits = Limits(start_seconds=20, silence_seconds=2)
+    return run_check(Job(model, targets, data=data, limits=limits, **more))
+
+
+@pytest.mark.parametrize(
+    ("misdeed", "kind"),
+    [
+        ("lie", "inconsistency"),
+        ("permute", "inconsistency"),
+        ("nan", "nan"),
+        ("shape", "shape"),  # in the middle of a model it makes the NEXT layer raise
+        ("error", "crash"),
+    ],
+)
+@pytest.mark.parametrize("layer", ["d1", "relu", "soft"])
+def test_a_planted_fault_is_found_accused_and_localised(
+    fake_model: Path, fake_data: Path, misdeed: str, kind: str, layer: str
+) -> None:
+    checked = check_with(
+        fake_model, fake_data, fake("a"), fake("bad", f"{misdeed}:{layer}"), fake("c")
+    )
+    (finding,) = checked.findings
+    assert (finding.kind, finding.accused, finding.triage) == (kind, "bad", "bug")
+    assert finding.layer is not None
+    assert finding.layer.name == layer
+    assert checked.verdict == "inconsistent"
+    assert "2 independent implementations agree" in finding.reason
+
+
+def test_another_dtype_is_a_finding(fake_model: Path, fake_data: Path) -> None:
+    checked = check_with(fake_model, fake_data, fake("a"), fake("bad", "dtype:soft"), fake("c"))
+    (finding,) = checked.findings
+    assert (finding.kind, finding.accused) == ("shape", "bad")
+    assert checked.comparisons[0].mismatch == "output 0 has dtype float32 against float64"
+
+
+def test_a_fault_in_the_middle_does_not_accuse_the_layers_after_it(
+    fake_model: Path, fake_data: Path
+) -> None:
+    """CRADLE's rate may point downstream; the layer alone does not."""
+    checked = check_with(fake_model, fake_data, fake("a"), fake("b"), fake("bad", "lie:d1"))
+    (finding,) = checked.findings
+    assert finding.localization is not None
+    assert [fault.layer.name for fault in finding.localization.faults] == ["d1"]
+    rates = finding.localization.introductions["bad"]
+    assert rates.first == "d1"
+    # Worked out by hand from the definition: R = (δ - δ_pre) / (δ_pre + ε), ε = 1e-7.
+    assert rates.rate["d1"] == pytest.approx(rates.delta["d1"] / 1e-7)
+    before = max(rates.delta["d2"], rates.delta["d1"])
+    assert rates.rate["add"] == pytest.approx((rates.delta["add"] - before) / (before + 1e-7))
+
+
+def test_agreement_is_said_only_after_comparing(fake_model: Path, fake_data: Path) -> None:
+    checked = check_with(fake_model, fake_data, fake("a"), fake("b"), fake("c"))
+    assert checked.verdict == "consistent"
+    assert checked.findings == []
+    assert len(checked.comparisons) == 3
+    assert {m.name for m in checked.comparisons[0].measured} == {"class", "mad", "relative"}
+    assert len(checked.comparisons[0].measured[0].distances) == 20
+
+
+def test_two_targets_cannot_decide(fake_model: Path, fake_data: Path) -> None:
+    checked = check_with(fake_model, fake_data, fake("a"), fake("b", "lie:d2"))
+    (finding,) = checked.findings
+    assert (finding.accused, finding.triage) == (None, "unknown")
+    assert finding.targets == ("a", "b")
+    assert "cannot be decided" in finding.reason
+    assert finding.layer is not None
+    assert finding.layer.name == "d2"
+
+
+def test_two_votes_of_one_library_cannot_outvote_another(fake_model: Path, fake_data: Path) -> None:
+    targets = (fake("a", library="L"), fake("a2", library="L"), fake("b", "lie:d2"))
+    (finding,) = check_with(fake_model, fake_data, *targets).findings
+    assert finding.accused is None
+
+
+def test_rounding_is_not_a_finding(fake_model: Path, fake_data: Path) -> None:
+    """A target that is off by less than the tolerance, in every layer's last places."""
+    checked = check_with(fake_model, fake_data, fake("a"), fake("b", "whisper:d1"), fake("c"))
+    assert checked.verdict == "consistent"
+    assert checked.findings == []
+
+
+def test_rounding_beyond_the_tolerance_is_explained_by_the_noise_floor(
+    fake_model: Path, fake_data: Path
+) -> None:
+    strict = Settings(tolerance=1e-8)
+    checked = check_with(
+        fake_model, fake_data, fake("a"), fake("b", "whisper:soft"), fake("c"), settings=strict
+    )
+    assert checked.explained == {("a", "b"), ("b", "c")}
+    assert checked.verdict == "consistent"
+    assert checked.noise is not None
+    assert 0 < checked.noise.largest() < 1e-5
+
+
+def test_an_unsupported_layer_is_a_gap_not_a_finding(fake_model: Path, fake_data: Path) -> None:
+    checked = check_with(fake_model, fake_data, fake("a"), fake("b"), fake("c", "unsupported:d2"))
+    assert checked.findings == []
+    result = check_result(checked, {})
+    assert result["summary"] == "2 targets agree on 20 inputs; c cannot run this model."
+    assert result["targets"][2]["outcome"] == "unsupported"
+    assert result["targets"][2]["layer"] == "d2"
+
+
+def test_an_exception_on_one_target_accuses_it(fake_model: Path, fake_data: Path) -> None:
+    checked = check_with(fake_model, fake_data, fake("a"), fake("b"), fake("c", "error:d2"))
+    (finding,) = checked.findings
+    assert (finding.kind, finding.accused) == ("crash", "c")
+    assert finding.title.startswith("c fails: ValueError: the fake target was told to raise")
+    assert finding.title.endswith("in Dense layer 'd2'")
+
+
+def test_when_no_target_can_run_nothing_passes(fake_model: Path, fake_data: Path) -> None:
+    with pytest.raises(UsageError, match="nothing was compared: a: ValueError"):
+        check_with(fake_model, fake_data, fake("a", "error:d1"), fake("b", "error:d1"))
+
+
+def test_one_target_that_runs_agrees_with_nobody(fake_model: Path, fake_data: Path) -> None:
+    with pytest.raises(UsageError, match="only a could run the model, so nothing was compared"):
+        check_with(fake_model, fake_data, fake("a"), fake("b", "unsupported:d1"))
+    with pytest.raises(UsageError, match="needs two targets; received a"):
+        check_with(fake_model, fake_data, fake("a"))
+
+
+def test_an_output_too_narrow_for_the_labels_is_reported(fake_model: Path, fake_data: Path) -> None:
+    checked = check_with(fake_model, fake_data, fake("a"), fake("b"), fake("bad", "shape:soft"))
+    result = check_result(checked, {})
+    assert [target["accuracy"] is None for target in result["targets"]] == [False, False, True]
+    assert result["findings"][0]["kind"] == "shape"
+
+
+def test_the_findings_of_an_earlier_run_do_not_stay(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    for misdeed in ("lie:d1", "lie:relu"):
+        targets = (fake("a"), fake("bad", misdeed), fake("c"))
+        result = run_job(Job(fake_model, targets, data=fake_data), out)
+    (left,) = (out / "findings").iterdir()
+    assert left.name == result.findings[0]["fingerprint"]
+
+
+def test_a_metric_that_needs_truth_without_truth_is_an_error(fake_model: Path) -> None:
+    settings = Settings(metrics=("class",))
+    with pytest.raises(UsageError, match="--metric class needs ground truth"):
+        check_with(fake_model, None, fake("a"), fake("b"), settings=settings)
+
+
+def test_the_most_inconsistent_input_is_localised(fake_model: Path, fake_data: Path) -> None:
+    (finding,) = check_with(
+        fake_model, fake_data, fake("a"), fake("bad", "lie:d2"), fake("c")
+    ).findings
+    checked = check_with(fake_model, fake_data, fake("a"), fake("bad", "lie:d2"), fake("c"))
+    relative = next(m for m in checked.comparisons[0].measured if m.name == "relative")
+    assert finding.inputs == (int(np.argmax(relative.distances)),)
+
+
+def test_equal_patterns_are_one_unique_inconsistency(fake_model: Path, fake_data: Path) -> None:
+    checked = check_with(fake_model, fake_data, fake("a"), fake("bad", "lie:d2"), fake("c"))
+    unique = check_result(checked, {})["unique_inconsistencies"]
+    assert [entry["pairs"] for entry in unique if entry["metric"] == "relative"] == [
+        [["a", "bad"], ["bad", "c"]]
+    ]
+
+
+def test_results_and_evidence_are_written(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    job = Job(fake_model, (fake("a"), fake("bad", "lie:d2"), fake("c")), data=fake_data)
+    result = run_job(job, out)
+    stored = json.loads((out / "result.json").read_text())
+    assert stored == json.loads(json.dumps(result.data))
+    assert (out / "report.html").exists()
+    assert (out / "report.md").exists()
+    (finding,) = stored["findings"]
+    folder = out / "findings" / finding["fingerprint"]
+    assert {p.name for p in folder.iterdir()} == {
+        "repro.py",
+        "report.md",
+        "model.keras",
+        "inputs.npz",
+    }
+    assert finding["repro"] == f"findings/{finding['fingerprint']}/repro.py"
+    localization = finding["localization"]
+    assert localization["isolated"]["first"] == "d2"
+    assert localization["introduction_rate"]["first"] == "d2"
+    assert [n["id"] for n in localization["map"]["nodes"] if n["faulty"]] == ["d2"]
+    assert ["d1", "add"] in localization["map"]["edges"]
+
+
+def test_fingerprints_name_the_cause_not_the_occurrence(fake_model: Path, fake_data: Path) -> None:
+    def fingerprint(misdeed: str) -> str:
+        targets = (fake("a"), fake("bad", misdeed), fake("c"))
+        (finding,) = check_with(fake_model, fake_data, *targets).findings
+        return finding.fingerprint
+
+    assert fingerprint("lie:d1") == fingerprint("lie:d2")  # both are Dense
+    assert fingerprint("lie:d1") != fingerprint("lie:relu")
+
+
+@pytest.mark.parametrize(
+    ("count", "limit", "batch"), [(8, 32, 8), (64, 32, 32), (40, 32, 20), (37, 32, 32), (0, 32, 0)]
+)
+def test_batches_are_even_where_possible(count: int, limit: int, batch: int) -> None:
+    assert balanced_batch(count, limit) == batch

@@ -1,0 +1,226 @@
+"""The documentation cannot rot: commands parse, options are named, links lead somewhere."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import fake
+from outvote.checking import Job, run_check
+from outvote.cli import _parser, main
+from outvote.result import check_result
+
+ROOT = Path(__file__).parent.parent
+GUIDES = {"check": ROOT / "docs" / "check.md", "targets": ROOT / "docs" / "targets.md"}
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ALL_PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+FIRST_CHECK = "The first check on your own model"
+
+# Their keys are data (names of packages, of parameters, ranks), not part of the form.
+FREE_FORM = {"versions", "precision", "accuracy", "accuracy_difference", "parameters", "config"}
+
+
+def blocks(text: str, *languages: str) -> list[str]:
+    """The contents of the fenced blocks in these languages."""
+    fences = re.findall(r"^```(\w+)\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+    return [content for language, content in fences if language in languages]
+
+
+def section(text: str, heading: str) -> str:
+    found = re.search(rf"^## {re.escape(heading)}$(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+    assert found, f"there is no section {heading!r}"
+    return found[1]
+
+
+def commands(text: str) -> list[list[str]]:
+    """Arguments of every `outvote ...` line in console and sh blocks."""
+    lines = [line for block in blocks(text, "console", "sh") for line in block.splitlines()]
+    words = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines]
+    return [line[1:] for line in words if line and line[0] in ("outvote", ".venv/bin/outvote")]
+
+
+def prose(path: Path) -> str:
+    """A page without its fenced blocks."""
+    return re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def subcommands() -> dict[str, argparse.ArgumentParser]:
+    (found,) = [a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    return dict(found.choices)
+
+
+def relative(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=relative)
+def test_every_command_line_parses(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in commands(page.read_text()):
+        try:
+            _parser().parse_args(arguments)
+        except SystemExit:
+            pytest.fail(f"{page.name}: outvote {shlex.join(arguments)}: {capsys.readouterr().err}")
+
+
+def test_there_are_command_lines_to_parse() -> None:
+    assert all(commands(page.read_text()) for page in (ROOT / "README.md", *GUIDES.values()))
+
+
+def test_every_command_has_a_guide_that_the_readme_links() -> None:
+    assert subcommands().keys() == GUIDES.keys()
+    readme = (ROOT / "README.md").read_text()
+    for page in PAGES[1:]:
+        assert f"({relative(page)})" in readme, f"README.md does not link {page.name}"
+
+
+@pytest.mark.parametrize("command", GUIDES)
+def test_every_option_is_in_its_guide(command: str) -> None:
+    guide = GUIDES[command].read_text()
+    for action in subcommands()[command]._actions:
+        name = action.option_strings[-1] if action.option_strings else action.dest
+        assert re.search(rf"`{re.escape(name)}[ `]", guide), (
+            f"{GUIDES[command].name} does not document {name}"
+        )
+
+
+@pytest.mark.parametrize("command", GUIDES)
+def test_no_guide_names_an_option_that_is_gone(command: str) -> None:
+    known = {name for parser in subcommands().values() for a in parser._actions
+             for name in a.option_strings}  # fmt: skip
+    named = set(re.findall(r"`(--[a-z][a-z-]*)", GUIDES[command].read_text()))
+    assert named <= known, f"{GUIDES[command].name} names {sorted(named - known)}"
+
+
+def test_the_defaults_in_the_guide_are_those_of_the_program() -> None:
+    rows = re.findall(r"^\| `(--[a-z-]+) [^`]+` \|.*\| ([\d.]+) \|$", GUIDES["check"].read_text(),
+                      flags=re.MULTILINE)  # fmt: skip
+    actions = {name: a for a in subcommands()["check"]._actions for name in a.option_strings}
+    told = {name: float(value) for name, value in rows}
+    expected = {
+        name: float(actions[name].default)
+        for name in actions
+        if type(actions[name].default) in (int, float)
+    }
+    assert told == expected
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=relative)
+def test_every_relative_link_leads_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+        if link.startswith(("http://", "https://", "mailto:")):
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        assert target.exists(), f"{page.name} links {link}, which does not exist"
+        if anchor:
+            assert anchor in anchors(target), f"{page.name} links {link}: no such heading"
+
+
+def anchors(page: Path) -> set[str]:
+    """Headings as GitHub makes anchors of them."""
+    headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def keys(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for key, inner in value.items():
+            yield key
+            if key not in FREE_FORM:
+                yield from keys(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from keys(inner)
+
+
+def test_every_key_of_a_result_is_documented(fake_model: Path, fake_data: Path) -> None:
+    targets = (fake("a"), fake("b"), fake("liar", "lie:d2"))
+    checked = run_check(Job(fake_model, targets, data=fake_data))
+    assert any(finding.localization for finding in checked.findings)
+    result = check_result(checked, {})
+    assert result["findings"]
+    assert result["examples"]
+    assert result["unique_inconsistencies"]
+    page = (ROOT / "docs" / "result-json.md").read_text()
+    unnamed = {key for key in keys(result) if f"`{key}`" not in page}
+    # `pattern` is shown as an example, which holds its keys in quotes.
+    unnamed = {key for key in unnamed if f'"{key}"' not in page}
+    assert not unnamed, f"docs/result-json.md does not name {sorted(unnamed)}"
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=relative)
+def test_python_snippets_compile(page: Path) -> None:
+    for snippet in blocks(page.read_text(), "python"):
+        compile(snippet, page.name, "exec")
+
+
+def backticked_paths(page: Path) -> set[str]:
+    """What looks like a path of ours in backticks; capitals stand for a name to choose."""
+    found = re.findall(r"`((?:src|docs|tests|examples|benchmarks)/[\w./-]+)`", page.read_text())
+    return {path for path in found if "NAME" not in path}
+
+
+@pytest.mark.parametrize("page", ALL_PAGES, ids=relative)
+def test_every_path_named_in_backticks_exists(page: Path) -> None:
+    for path in backticked_paths(page):
+        assert (ROOT / path).exists(), f"{page.name} names {path}, which does not exist"
+
+
+def test_the_architecture_page_stays_one_page_and_names_files() -> None:
+    page = ROOT / "ARCHITECTURE.md"
+    assert len(page.read_text().split()) <= 450
+    assert len(backticked_paths(page)) > 10
+
+
+def test_every_name_that_papers_md_gives_for_a_file_is_in_that_file() -> None:
+    text = (ROOT / "docs" / "papers.md").read_text()
+    named = re.findall(r"((?:`[\w.]+`,? ?)+) in `(src/[\w./]+\.py)`", text)
+    assert named
+    for names, path in named:
+        source = (ROOT / path).read_text()
+        for name in re.findall(r"`([\w.]+)`", names):
+            last = name.rpartition(".")[2]
+            assert re.search(rf"\b{last}\b", source), f"papers.md: {path} has no {name}"
+
+
+def test_the_changelog_has_this_version() -> None:
+    from outvote import __version__
+
+    assert f"## {__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+MODEL = """
+import keras, numpy as np
+model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation="softmax")])
+x_val = np.random.default_rng(0).normal(size=(10, 4)).astype("float32")
+y_val = np.arange(10) % 3
+"""
+
+
+@pytest.mark.frameworks
+def test_the_first_check_of_the_readme_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its snippet saves a model, then its commands run; without a wish, on two light targets."""
+    first = section((ROOT / "README.md").read_text(), FIRST_CHECK)
+    (snippet,) = blocks(first, "python")
+    saving = [sys.executable, "-c", MODEL + snippet]
+    env = {**os.environ, "KERAS_BACKEND": "jax"}
+    subprocess.run(saving, cwd=tmp_path, env=env, check=True, capture_output=True)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("outvote.targets.DEFAULT", ("jax", "openvino"))
+    ran = {tuple(arguments) for arguments in commands(first)}
+    assert len(ran) == 2
+    for arguments in ran:
+        assert main([*arguments, "--quiet"]) == 0
+        assert "CONSISTENT  2 targets agree on 10 inputs." in capsys.readouterr().out
+        assert (tmp_path / "outvote-out" / "report.html").exists()
