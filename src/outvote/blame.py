@@ -66,8 +66,13 @@ class Blame:
 
     def _explain(self, pair: Comparison, voted: Vote) -> list[Finding]:
         """Localise on the pair's worst input; if it alone shows nothing, on its whole batch."""
-        finished = self._finished
-        reference = choose_reference(voted.majority or tuple(finished), finished)
+        finished = {
+            name: target
+            for name, target in self._finished.items()
+            if name in pair.targets or not target.compiles_slowly
+        }
+        agreeing = [name for name in voted.majority if name in finished]
+        reference = choose_reference(agreeing or list(finished), finished)
         worst = pair.worst_input
         batch = balanced_batch(self.case.data.count, self.batch_size)
         start = worst // batch * batch

@@ -34,6 +34,11 @@ class Target:
         """Whether layers are computed one by one, so that no compiler sees several at once."""
         return self.mode in ("eager", "no-onednn") and self.backend != "openvino"
 
+    @property
+    def compiles_slowly(self) -> bool:
+        """Whether a single layer takes seconds to compile."""
+        return self.mode == "compile"
+
     def implementation_of(self, layer_kind: str | None) -> str:
         """The library whose code computes such a layer on this target."""
         if layer_kind is not None:

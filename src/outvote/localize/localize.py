@@ -38,6 +38,7 @@ def localize(
 ) -> Localization:
     """Step all targets through the model on one input and judge every layer twice."""
     others = [name for name in targets if name != reference]
+    first_only = any(target.compiles_slowly for target in targets.values())
     delta: dict[str, dict[str, float]] = {name: {} for name in others}
     alone: dict[str, dict[str, float]] = {name: {} for name in others}
     tolerances: dict[str, float] = {}
@@ -60,5 +61,7 @@ def localize(
             known = alike in {(f.kind, f.layer.kind, f.vote.outvoted) for f in faults}
             # Tensors are kept as evidence for the first of a kind alone: memory stays bounded.
             faults.append(replace(fault, given=(), outputs={}) if known else fault)
+            if first_only:
+                break
     introductions = {name: introduction(model, delta[name]) for name in others}
     return Localization(reference, introductions, alone, tolerances, shapes, tuple(faults))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 from typing import Any
 
 from outvote.core.arrays import Array
+from outvote.core.model import digest_of
 from outvote.workers.backends import Forward, Program, eager, to_arrays
 
 libraries = ("jax", "jaxlib")
@@ -18,6 +21,29 @@ def before_import(mode: str) -> None:
     os.environ.setdefault(
         "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     )
+    _keep_compiled_code()
+
+
+def _keep_compiled_code() -> None:
+    """Let JAX keep what it compiles on disk: it compiles every operation for every shape.
+
+    JAX names entries by program, flags and version; a library that was built anew under the same
+    version gets a folder of its own, so that its code is never taken for another's.
+    """
+    spec = importlib.util.find_spec("jaxlib")
+    if spec is None or spec.origin is None:
+        return
+    built = sorted(
+        (path.name, path.stat().st_size, path.stat().st_mtime_ns)
+        for path in Path(spec.origin).parent.glob("*.so")
+    )
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = root / "outvote" / "jax" / digest_of(built)[:16]
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+    if importlib.util.find_spec("filelock"):  # JAX needs it to throw out old entries
+        os.environ.setdefault("JAX_COMPILATION_CACHE_MAX_SIZE", str(1 << 30))
 
 
 def after_import() -> None:

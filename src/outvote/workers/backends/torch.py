@@ -22,6 +22,9 @@ def after_import() -> None:
 
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
+    # Where Dynamo has to split a model, it must compile every piece instead of giving up.
+    torch._dynamo.config.recompile_limit = 4096
+    torch._dynamo.config.accumulated_recompile_limit = 4096
 
 
 def precision(mode: str) -> dict[str, Any]:

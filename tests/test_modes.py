@@ -1,0 +1,115 @@
+"""Compiled modes are targets of their own: they agree when healthy, and are caught when not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from outvote.checking import Checked, Job, check_in
+from outvote.run.pool import Pool
+from outvote.targets import BUILT_IN
+
+pytestmark = pytest.mark.frameworks
+
+# Wrong in any traced graph, right when called eagerly.
+TRACED = """
+import keras.src.backend as backend, tensorflow as tf
+released = backend.nn.relu
+def relu(x):
+    return released(x) * (1.0 if tf.executing_eagerly() else 1.01)
+backend.nn.relu = relu
+"""
+# Wrong only where a graph already holds a sigmoid: no layer alone can show it.
+FUSED = """
+import keras.src.backend as backend, tensorflow as tf
+relu_released, sigmoid_released = backend.nn.relu, backend.nn.sigmoid
+def sigmoid(x):
+    if not tf.executing_eagerly():
+        tf.compat.v1.get_default_graph()._seen = True
+    return sigmoid_released(x)
+def relu(x):
+    seen = getattr(tf.compat.v1.get_default_graph(), "_seen", False)
+    return relu_released(x) * (1.01 if seen else 1.0)
+backend.nn.relu, backend.nn.sigmoid = relu, sigmoid
+"""
+MODEL = """
+x = keras.Input((6, 6, 2))
+y = layers.Conv2D(3, 3, padding="same", name="conv")(x)
+y = layers.BatchNormalization(name="norm")(y)
+y = layers.Activation("sigmoid", name="soft")(y)
+y = layers.Reshape((6, 18))(y)
+y = layers.LSTM(5, name="lstm")(y)
+y = layers.ReLU(name="relu")(layers.Dense(4, name="dense")(y))
+model = keras.Model(x, layers.Dense(3, name="last")(y))
+"""
+MODES = ("tensorflow:graph", "tensorflow:xla", "tensorflow:no-onednn", "jax:jit", "torch:compile")
+OPENVINO = ("openvino:dynamic", "openvino:fast")
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    folder = tmp_path_factory.mktemp("setup")
+    (folder / "traced.py").write_text(TRACED)
+    (folder / "fused.py").write_text(FUSED)
+    graph = BUILT_IN["tensorflow:graph"]
+    planted = [
+        replace(graph, name="traced", setup=folder / "traced.py"),
+        replace(graph, name="fused", setup=folder / "fused.py"),
+    ]
+    names = ("tensorflow", "jax", "torch", *MODES, *OPENVINO)
+    with Pool([*(BUILT_IN[name] for name in names), *planted]) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def path(keras_file: Callable[..., Path]) -> Path:
+    return keras_file(MODEL)
+
+
+def check(pool: Pool, path: Path, *names: str) -> Checked:
+    return check_in(pool, Job(path, tuple(pool.targets[name] for name in names), count=4))
+
+
+def test_all_modes_agree(pool: Pool, path: Path) -> None:
+    checked = check(pool, path, "jax", *MODES, "openvino:dynamic")
+    assert all(run.ok for run in checked.runs.values()), checked.runs
+    assert checked.verdict == "consistent", [f.title for f in checked.findings]
+    assert len(checked.comparisons) == 21
+
+
+def test_a_mode_really_compiles(pool: Pool, path: Path) -> None:
+    """The compiled program rounds differently somewhere, or the mode is eager in disguise."""
+    checked = check(pool, path, "tensorflow", "tensorflow:xla", "torch", "torch:compile")
+    largest = {pair.targets: pair.measured[-1].maximum for pair in checked.comparisons}
+    assert largest["tensorflow", "tensorflow:xla"] > 0
+    assert largest["torch", "torch:compile"] > 0
+
+
+def test_a_fault_that_only_tracing_shows_is_found_in_its_layer(pool: Pool, path: Path) -> None:
+    (finding,) = check(pool, path, "traced", "tensorflow", "jax", "torch").findings
+    assert finding.layer is not None
+    assert (finding.accused, finding.layer.name, finding.triage) == ("traced", "relu", "bug")
+
+
+def test_a_fault_that_only_the_whole_graph_shows_is_found_by_cutting(
+    pool: Pool, path: Path
+) -> None:
+    (finding,) = check(pool, path, "fused", "tensorflow", "jax", "torch").findings
+    assert finding.layer is not None
+    assert (finding.accused, finding.layer.name, finding.triage) == ("fused", "relu", "bug")
+    assert "in the whole graph only" in finding.title
+
+
+def test_lower_precision_by_choice_is_not_called_a_bug(pool: Pool, path: Path) -> None:
+    """openvino:fast may pick bf16 or f16; where it picks f32 it simply agrees."""
+    checked = check(pool, path, "openvino:fast", "jax", "torch")
+    assert checked.runs["openvino:fast"].ok
+    assert checked.verdict == "consistent", [(f.triage, f.title) for f in checked.findings]
+    said = checked.hellos["openvino:fast"].reply["precision"]["inference"]
+    if said != "f32":
+        distances = [m.maximum for p in checked.comparisons for m in p.measured]
+        assert np.max(distances) > 1e-5
