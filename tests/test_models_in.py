@@ -246,6 +246,64 @@ def test_code_in_a_file_is_refused_with_the_remedy(real_pool: Pool, keras_file: 
         read_model(real_pool, keras_file(CUSTOM_MODEL), None)
 
 
+def test_a_custom_loss_does_not_stand_in_the_way(real_pool: Pool, keras_file: Build) -> None:
+    """What a model was compiled with is not needed to run it."""
+    path = keras_file(
+        "def mine(y, p):\n    return ops.mean(y - p)\n"
+        "model = keras.Sequential([keras.Input((3,)), layers.Dense(2)])\n"
+        "model.compile('sgd', mine)"
+    )
+    model, _ = read_model(real_pool, path, None)
+    assert [layer.kind for layer in model.layers] == ["Dense"]
+
+
+def test_a_configuration_that_names_a_function_of_keras_to_do_harm_is_refused(
+    real_pool: Pool, keras_file: Build, tmp_path: Path
+) -> None:
+    """An activation that is really keras.utils.get_file: downloads are not activations."""
+    import json
+    import zipfile
+
+    path = keras_file("model = keras.Sequential([keras.Input((3,)), layers.Dense(2)])")
+    evil = tmp_path / "evil.keras"
+    harm = {
+        "module": "keras.utils",
+        "class_name": "function",
+        "config": "get_file",
+        "registered_name": "get_file",
+    }
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(evil, "w") as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name == "config.json":
+                config = json.loads(data)
+                config["config"]["layers"][1]["config"]["activation"] = harm
+                data = json.dumps(config).encode()
+            target.writestr(name, data)
+    with pytest.raises(UsageError, match="'get_file', which is not part of Keras' layers"):
+        read_model(real_pool, evil, None)
+
+
+def test_a_depthwise_trap_in_a_keras_archive_loads_too(
+    real_pool: Pool, keras_file: Build, tmp_path: Path
+) -> None:
+    import json
+    import zipfile
+
+    path = keras_file(SEQUENTIAL)
+    old = tmp_path / "old.keras"
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(old, "w") as target:
+        for name in source.namelist():
+            data = source.read(name)
+            if name == "config.json":
+                config = json.loads(data)
+                config["config"]["layers"][2]["config"]["groups"] = 1
+                data = json.dumps(config).encode()
+            target.writestr(name, data)
+    model, _ = read_model(real_pool, old, None)
+    assert model.digests() == read_model(real_pool, path, None)[0].digests()
+
+
 def test_custom_layers_and_lambdas_run_when_the_user_says_so(
     keras_file: Build, tmp_path: Path
 ) -> None:

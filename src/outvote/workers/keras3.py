@@ -39,15 +39,15 @@ def create(context: Context) -> KerasWorker:
     importlib.import_module("keras")
     backend.after_import()
     if settings["setup"]:
-        run_script(Path(settings["setup"]), "setup script")
+        run_script(Path(settings["setup"]), "setup script", "__main__")
     return KerasWorker(context, backend)
 
 
-def run_script(path: Path, what: str) -> dict[str, Any]:
-    """Run a script that the user named, inside this process."""
+def run_script(path: Path, what: str, name: str) -> dict[str, Any]:
+    """Run a script that the user named, inside this process, as a module of that name."""
     sys.path.insert(0, str(path.parent))
     try:
-        return runpy.run_path(str(path), run_name="__outvote__")
+        return runpy.run_path(str(path), run_name=name)
     except Exception as error:
         kind = type(error).__name__
         raise Refused(f"the {what} {path} failed with {kind}: {error}") from error
@@ -225,7 +225,7 @@ class KerasWorker:
             return {}
         import keras
 
-        scope = run_script(Path(path), "custom file")
+        scope = run_script(Path(path), "custom file", "__custom__")
         found = {
             name: value
             for name, value in scope.items()

@@ -14,7 +14,7 @@ from keras import ops, tree
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Layer, Model
-from outvote.workers.main import Refused
+from outvote.workers.keras_safety import refuse_code
 
 Tensor = Any
 States = dict[str, list[Tensor]]
@@ -85,31 +85,6 @@ def spec_of(layer: Layer) -> dict[str, Any]:
         "config": dict(layer.config),
         "build_config": dict(layer.build) if layer.build else None,
     }
-
-
-def refuse_code(spec: Any, custom: Mapping[str, Any]) -> None:
-    """Refuse what would run code that came with the file: lambdas and foreign classes."""
-    if isinstance(spec, Mapping):
-        name, module = spec.get("class_name"), spec.get("module")
-        if name in ("Lambda", "__lambda__") or (
-            name == "function" and module == "builtins" and spec.get("config") not in custom
-        ):
-            raise Refused(
-                f"the model holds Python code (a {name} object), which is not run by default; "
-                "if you trust the file, add --allow-code"
-            )
-        registered = spec.get("registered_name")
-        foreign = "module" in spec and (module or "").split(".")[0] not in ("keras", "builtins")
-        if name and foreign and name not in custom and registered not in custom:
-            raise Refused(
-                f"the model holds the custom object {registered or name!r}, which is not part of "
-                "Keras; give the file that defines it with --custom FILE.py"
-            )
-        for value in spec.values():
-            refuse_code(value, custom)
-    elif isinstance(spec, list | tuple):
-        for value in spec:
-            refuse_code(value, custom)
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import keras
 from keras.src.legacy.saving import legacy_h5_format, saving_options, saving_utils
 from keras.src.saving import serialization_lib
 
-from outvote.workers.keras_graph import refuse_code
+from outvote.workers.keras_safety import refuse_code
 from outvote.workers.main import Refused
 
 
@@ -64,7 +64,7 @@ def mended(config: Any) -> Any:
     result = {key: mended(value) for key, value in config.items()}
     if result.get("class_name") == "DepthwiseConv2D" and result["config"].get("groups") == 1:
         del result["config"]["groups"]
-    if result.get("class_name") == "Sequential":
+    if result.get("class_name") == "Sequential" and "module" not in result:
         _give_input_layer(result)
     return result
 

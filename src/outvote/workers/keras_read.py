@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +12,8 @@ from typing import Any
 import keras
 
 from outvote.workers import keras_legacy
-from outvote.workers.keras_graph import refuse_code, zeros_for_weights
+from outvote.workers.keras_graph import zeros_for_weights
+from outvote.workers.keras_safety import refuse_code
 from outvote.workers.main import Refused
 
 
@@ -23,12 +25,13 @@ def load(path: Path, weights: Path | None, custom: Mapping[str, Any], allow_code
                 return _from_architecture(path, weights, custom, allow_code)
             if path.suffix in (".h5", ".hdf5"):
                 return keras_legacy.load(path, custom, allow_code)
-            if not allow_code:
-                with zipfile.ZipFile(path) as archive:
-                    refuse_code(json.loads(archive.read("config.json")), custom)
-            return keras.saving.load_model(
-                path, custom_objects=dict(custom), compile=False, safe_mode=not allow_code
-            )
+            with tempfile.TemporaryDirectory() as folder:
+                return keras.saving.load_model(
+                    _mended_archive(path, Path(folder), custom, allow_code),
+                    custom_objects=dict(custom),
+                    compile=False,
+                    safe_mode=not allow_code,
+                )
     except (Refused, NotImplementedError):
         raise
     except Exception as error:
@@ -44,6 +47,23 @@ def load(path: Path, weights: Path | None, custom: Mapping[str, Any], allow_code
                 "give the file that defines it with --custom FILE.py"
             ) from error
         raise Refused(f"{path.name} could not be read as a model: {_first_line(text)}") from error
+
+
+def _mended_archive(path: Path, folder: Path, custom: Mapping[str, Any], allow_code: bool) -> Path:
+    """The `.keras` file, or a copy of it whose configuration Keras can read."""
+    with zipfile.ZipFile(path) as archive:
+        config = json.loads(archive.read("config.json"))
+        if not allow_code:
+            refuse_code(config, custom)
+        mended = keras_legacy.mended(config)
+        if mended == config:
+            return path
+        copy = folder / path.name
+        with zipfile.ZipFile(copy, "w") as target:
+            for name in archive.namelist():
+                changed = name == "config.json"
+                target.writestr(name, json.dumps(mended) if changed else archive.read(name))
+    return copy
 
 
 def _from_architecture(
