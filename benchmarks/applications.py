@@ -34,11 +34,15 @@ def value(v):
     return rng.normal(0, (2 / np.prod(shape[:-1])) ** 0.5, shape)
 for v in model.weights:
     v.assign(value(v).astype("float32"))
+x = rng.normal(size=(4, size, size, 3)).astype("float32")
+for layer in model.layers:  # statistics as training would leave them: the signal reaches the end
+    if hasattr(layer, "moving_mean"):
+        layer.momentum = 0.0
+model(x, training=True)
 last = [layer for layer in model.layers if hasattr(layer, "kernel")][-1]
 features = keras.Model(model.inputs, last.input)
-x = rng.normal(size=(2, size, size, 3)).astype("float32")
-kernel = np.asarray(last.kernel)
-logits = np.asarray(features.predict(x, verbose=0)) @ kernel.reshape(-1, kernel.shape[-1])
+kernel = keras.ops.convert_to_numpy(last.kernel)
+logits = features.predict(x, verbose=0) @ kernel.reshape(-1, kernel.shape[-1])
 last.kernel.assign(last.kernel * (spread / logits.std()))
 model.save(path)
 """
@@ -49,7 +53,7 @@ def build(name: str, folder: Path, size: int = 96, logit_spread: float = 3.0) ->
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{size}-{logit_spread:g}.keras"
     if not path.exists():
-        env = {**os.environ, "KERAS_BACKEND": "jax", "OMP_NUM_THREADS": "1"}
+        env = {**os.environ, "KERAS_BACKEND": "torch", "OMP_NUM_THREADS": "1"}
         command = [sys.executable, "-c", _BUILD, name, str(size), str(logit_spread), str(path)]
         subprocess.run(command, env=env, check=True, capture_output=True)
     return path

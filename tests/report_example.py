@@ -147,6 +147,7 @@ def result(
         "seconds": 41.7,
         "verdict": verdict,
         "summary": summary,
+        "warnings": [],
         "targets": targets,
         "findings": findings,
         "model": {

@@ -165,6 +165,43 @@ def test_the_findings_of_an_earlier_run_do_not_stay(
     assert left.name == result.findings[0]["fingerprint"]
 
 
+def _constant_model(tmp_path: Path) -> Path:
+    """A model that ignores its input: its last layer multiplies by zero."""
+    layers = [
+        {"name": "a", "kind": "Scale", "inputs": ["x"], "config": {"by": 2.0}},
+        {"name": "b", "kind": "Scale", "inputs": ["a"], "config": {"by": 3.0}},
+        {"name": "zero", "kind": "Scale", "inputs": ["b"], "config": {"by": 0.0}},
+    ]
+    path = tmp_path / "constant.json"
+    data = {"class_name": "FakeModel", "input": [None, 4], "output": [None, 4], "layers": layers}
+    path.write_text(json.dumps(data))
+    return path
+
+
+def test_outputs_that_ignore_the_input_do_not_pass_for_agreement(tmp_path: Path) -> None:
+    """Equal outputs prove nothing here, so every layer is compared, and the fault is found."""
+    model = _constant_model(tmp_path)
+    checked = check_with(model, None, fake("a"), fake("bad", "lie:b"), fake("c"))
+    assert not any(pair.inconsistent for pair in checked.comparisons)
+    (finding,) = checked.findings
+    assert finding.layer is not None
+    assert (finding.accused, finding.layer.name) == ("bad", "b")
+    assert "hardly depend on the inputs" in checked.warnings[0]
+    honest = check_with(model, None, fake("a"), fake("b"), fake("c"))
+    assert honest.verdict == "consistent"
+    assert honest.warnings == checked.warnings
+
+
+def test_every_layer_is_compared_on_request(fake_model: Path, fake_data: Path) -> None:
+    """A fault too small for the outputs' tolerance shows in its own layer."""
+    targets = (fake("a"), fake("b", "murmur:d1"), fake("c"))
+    loose = Settings(tolerance=1e-3)
+    assert check_with(fake_model, fake_data, *targets, settings=loose).findings == []
+    checked = check_with(fake_model, fake_data, *targets, settings=loose, every_layer=True)
+    assert [f.layer and f.layer.name for f in checked.findings] == ["d1"]
+    assert checked.warnings == []
+
+
 def test_a_metric_that_needs_truth_without_truth_is_an_error(fake_model: Path) -> None:
     settings = Settings(metrics=("class",))
     with pytest.raises(UsageError, match="--metric class needs ground truth"):

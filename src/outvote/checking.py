@@ -21,6 +21,7 @@ from outvote.core.target import Outcome, Run, Target
 from outvote.data import Case, Data, balanced_batch, fit, load_data, random_data
 from outvote.findings import Finding
 from outvote.judge.compare import Comparison, Outputs, Settings, base_tolerance, compare_all
+from outvote.judge.distances import spread
 from outvote.judge.truth import Truth, interpret
 from outvote.modelfile import inspect
 from outvote.noise import NoiseFloor, choose_instruments, inputs_to_probe, measure_noise
@@ -29,6 +30,7 @@ from outvote.run.process import Limits
 
 Watch = Callable[[str, Pool, Sequence[str]], AbstractContextManager[object]]
 _RANDOM_INPUTS = 8
+_HARDLY = 1e-3  # outputs that move less than this from input to input carry no evidence
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,7 @@ class Job:
     batch_size: int = 32
     seed: int = 0
     jobs: int | None = None
+    every_layer: bool = False  # compare hidden layers even where the outputs agree
 
 
 @dataclass
@@ -66,6 +69,7 @@ class Checked:
     noise: NoiseFloor | None = None
     explained: set[tuple[str, str]] = field(default_factory=set)
     findings: list[Finding] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     peaks: dict[str, int] = field(default_factory=dict)
 
     @property
@@ -143,8 +147,23 @@ def _stages(job: Job, checked: Checked, pool: Pool, watch: Watch) -> None:
     _require_comparison(checked)
     checked.comparisons = compare_all(checked.outputs, case.truth, job.settings)
     unclear = [pair for pair in checked.comparisons if pair.inconsistent]
-    if not unclear:
-        return
+    if unclear:
+        _explain(job, checked, pool, case, blame, unclear, watch)
+    if len(checked.outputs) > 1 and not checked.findings:
+        _look_inside(job, checked, pool, blame, watch)
+    checked.findings = [_own_precision(f, checked.hellos) for f in checked.findings]
+
+
+def _explain(
+    job: Job,
+    checked: Checked,
+    pool: Pool,
+    case: Case,
+    blame: Blame,
+    unclear: Sequence[Comparison],
+    watch: Watch,
+) -> None:
+    """Rounding or not, and if not, whose and where."""
     finished = list(checked.outputs)
     with watch("Measuring the noise floor", pool, finished):
         checked.noise = _noise(pool, case, checked.outputs, unclear)
@@ -155,7 +174,20 @@ def _stages(job: Job, checked: Checked, pool: Pool, watch: Watch) -> None:
     with watch("Localising", pool, finished):
         checked.findings += blame.differences(checked.comparisons, checked.explained)
     checked.findings += amplified_rounding(unclear, checked.explained, checked.noise)
-    checked.findings = [_own_precision(f, checked.hellos) for f in checked.findings]
+
+
+def _look_inside(job: Job, checked: Checked, pool: Pool, blame: Blame, watch: Watch) -> None:
+    """Compare every layer where the user wants it, or where equal outputs would say little."""
+    moved = max(spread(o.arrays[i]) for o in checked.outputs.values() for i in range(len(o.arrays)))
+    if moved < _HARDLY:
+        checked.warnings.append(
+            f"the outputs hardly depend on the inputs (they move by {moved:.1g}, relative): equal "
+            "outputs say little, so every layer was compared on the first input"
+        )
+    elif not job.every_layer:
+        return
+    with watch("Comparing every layer", pool, list(checked.outputs)):
+        checked.findings += blame.inside()
 
 
 def _case(job: Job, pool: Pool, arrays: Mapping[str, Array] | None) -> Case:

@@ -126,6 +126,9 @@ def _add_check_options(check: argparse.ArgumentParser) -> None:
         "--allow-code", action="store_true", help="run Lambda code in the file (only if trusted)"
     )
     check.add_argument("--allow-nan", action="store_true", help="accept NaN and infinity in x")
+    check.add_argument(
+        "--every-layer", action="store_true", help="compare hidden layers even if outputs agree"
+    )
     check.add_argument("--count", type=_positive, metavar="N", help="use the first N inputs")
     check.add_argument("--batch-size", type=_positive, default=32, metavar="N", help="%(default)s")
     check.add_argument("--seed", type=int, default=0, help="for random inputs")
@@ -223,6 +226,7 @@ def _check(options: argparse.Namespace) -> int:
         batch_size=options.batch_size,
         seed=options.seed,
         jobs=options.jobs,
+        every_layer=options.every_layer,
     )
     terminal = Terminal(options.quiet)
     result = run_job(job, options.out, terminal.watch)

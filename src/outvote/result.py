@@ -41,6 +41,7 @@ def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
         "seconds": round(checked.seconds, 3),
         "verdict": checked.verdict,
         "summary": summary(checked),
+        "warnings": list(checked.warnings),
         "model": {
             "name": model.name,
             "path": str(checked.job.model),

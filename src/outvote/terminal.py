@@ -62,6 +62,8 @@ class Terminal:
         self._out.print(_targets_table(result))
         if result["comparisons"]:
             self._out.print(_pairs_table(result))
+        for warning in result["warnings"]:
+            self._out.print(f"[yellow]warning[/] {escape(warning)}")
         for finding in result["findings"]:
             self._out.print(f"[bold]{escape(finding['triage'])}[/] {escape(finding['title'])}")
             self._out.print(f"    {escape(finding['reason'])}")

@@ -10,6 +10,8 @@ import numpy as np
 
 from outvote.core.arrays import Array
 
+_NOTHING = 1e-30
+
 
 def class_score(labels: Array, output: Array, k: int) -> Array:
     """Score of the true class by its rank (CRADLE, equation 1); NaN where the output has NaN."""
@@ -42,7 +44,8 @@ def distance_mad(truth: Array, a: Array, b: Array) -> Array:
 def distance_relative(a: Array, b: Array) -> Array:
     """Largest element-wise difference, relative to the largest element of the instance.
 
-    Elements that are NaN, or the same infinity, on both sides agree.
+    Elements that are NaN, or the same infinity, on both sides agree. Below 1e-30 nothing is
+    relative: there processors may flush numbers to zero, each in its own way.
     """
     a, b = (_per_instance(np.asarray(o, np.float64)) for o in (a, b))
     with np.errstate(invalid="ignore", over="ignore"):
@@ -50,7 +53,15 @@ def distance_relative(a: Array, b: Array) -> Array:
         difference = np.where(same, 0.0, np.abs(a - b)).max(axis=1, initial=0.0)
         sizes = np.maximum(np.abs(a), np.abs(b))
         scale = np.where(np.isfinite(sizes), sizes, 0.0).max(axis=1, initial=0.0)
-        return np.where(difference == 0, 0.0, difference / np.where(scale == 0, 1.0, scale))
+        return np.where(difference == 0, 0.0, difference / np.maximum(scale, _NOTHING))
+
+
+def spread(output: Array) -> float:
+    """How much an output depends on the input: largest distance of one instance to the next."""
+    if len(output) < 2:
+        return 0.0
+    distances = distance_relative(output, np.roll(output, 1, axis=0))
+    return float(np.nan_to_num(distances, nan=0.0).max())
 
 
 def accuracy(labels: Array, output: Array, k: int) -> float:

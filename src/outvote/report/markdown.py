@@ -56,6 +56,7 @@ def verdict(result: dict[str, Any]) -> str:
     lines = [
         f"# {MARKS.get(word, '')} {escape(word).capitalize()}".replace("#  ", "# "),
         f"**{escape(result['summary'])}**",
+        *(f"> Warning: {escape(warning)}." for warning in result["warnings"]),
         " · ".join(fact for fact in facts if fact),
     ]
     return "\n\n".join(lines)

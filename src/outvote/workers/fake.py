@@ -219,6 +219,7 @@ def _unsupported(outputs: list[Array]) -> list[Array]:
 
 MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
     "lie": lambda outputs: [o * np.float32(1.01) for o in outputs],
+    "murmur": lambda outputs: [o * np.float32(1 + 1e-4) for o in outputs],
     "whisper": lambda outputs: [o * np.float32(1 + 1e-6) for o in outputs],
     "permute": lambda outputs: [o[..., ::-1].copy() for o in outputs],
     "nan": lambda outputs: [np.where(o == o.max(), np.float32(np.nan), o) for o in outputs],
