@@ -34,15 +34,19 @@ def value(v):
     return rng.normal(0, (2 / np.prod(shape[:-1])) ** 0.5, shape)
 for v in model.weights:
     v.assign(value(v).astype("float32"))
-x = rng.normal(size=(4, size, size, 3)).astype("float32")
-for layer in model.layers:  # statistics as training would leave them: the signal reaches the end
-    if hasattr(layer, "moving_mean"):
-        layer.momentum = 0.0
+x, fresh = rng.normal(size=(2, 12, size, size, 3)).astype("float32")
+norms = [layer for layer in model.layers if hasattr(layer, "moving_mean")]
+for layer in norms:  # statistics as training would leave them: the signal reaches the end
+    layer.momentum = 0.0
 model(x, training=True)
+for layer in norms:  # few samples make some channels look constant, which they are not
+    variance = keras.ops.convert_to_numpy(layer.moving_variance)
+    layer.moving_variance.assign((variance + variance.mean()) / 2)
+    layer.momentum = 0.99
 last = [layer for layer in model.layers if hasattr(layer, "kernel")][-1]
 features = keras.Model(model.inputs, last.input)
 kernel = keras.ops.convert_to_numpy(last.kernel)
-logits = features.predict(x, verbose=0) @ kernel.reshape(-1, kernel.shape[-1])
+logits = features.predict(fresh, verbose=0) @ kernel.reshape(-1, kernel.shape[-1])
 last.kernel.assign(last.kernel * (spread / logits.std()))
 model.save(path)
 """
