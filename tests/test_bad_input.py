@@ -311,3 +311,4 @@ def test_ctrl_c_stops_cleanly_and_keeps_what_was_found(
     assert result["verdict"] == "interrupted"
     assert [t["outcome"] for t in result["targets"] if t["name"] in "ab"] == ["ok", "ok"]
     assert "a, b had finished" in result["summary"].replace("b, a", "a, b")
+    assert [pair["inconsistent"] for pair in result["comparisons"]] == [False]

@@ -111,9 +111,11 @@ def check_in(
     try:
         _stages(job, checked, pool, watch)
     except KeyboardInterrupt:
-        if not checked.runs:
+        if checked.case is None or not checked.runs:
             raise
         checked.interrupted = True
+        if not checked.comparisons:
+            checked.comparisons = compare_all(checked.outputs, checked.case.truth, job.settings)
     checked.peaks = dict(pool.peaks)
     checked.seconds = time.monotonic() - began
     if keep is not None and not checked.interrupted:
@@ -149,7 +151,7 @@ def _stages(job: Job, checked: Checked, pool: Pool, watch: Watch) -> None:
     unclear = [pair for pair in checked.comparisons if pair.inconsistent]
     if unclear:
         _explain(job, checked, pool, case, blame, unclear, watch)
-    if len(checked.outputs) > 1 and not checked.findings:
+    if len(checked.outputs) > 1 and checked.verdict == "consistent":
         _look_inside(job, checked, pool, blame, watch)
     checked.findings = [_own_precision(f, checked.hellos) for f in checked.findings]
 
@@ -283,14 +285,14 @@ def _run_everywhere(
     }
     steps = len(case.model.layers) * -(-case.data.count // batch)
 
-    def done(run: Run) -> None:
+    def done(run: Run) -> None:  # noted at once: an interruption keeps what has finished
         checked.runs[run.target] = run
+        if run.ok:
+            checked.outputs[run.target] = Outputs(run.arrays, tuple(run.reply["dtypes"]))
 
     pool.ask_all(names, Request("run", arguments, steps=steps), done)
     checked.runs = {name: checked.runs[name] for name in names}
-    for name, run in checked.runs.items():
-        if run.ok:
-            checked.outputs[name] = Outputs(run.arrays, tuple(run.reply["dtypes"]))
+    checked.outputs = {name: checked.outputs[name] for name in names if name in checked.outputs}
 
 
 def _own_precision(finding: Finding, hellos: Mapping[str, Run]) -> Finding:

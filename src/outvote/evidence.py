@@ -14,10 +14,10 @@ import numpy as np
 from outvote.checking import Checked
 from outvote.core.arrays import Array
 from outvote.core.model import REF, Input, Layer, Model, Ref
+from outvote.core.states import State
 from outvote.core.target import Target
 from outvote.findings import Finding, parameters_of
 from outvote.localize.isolated import Fault
-from outvote.localize.stepping import State
 from outvote.run.pool import Pool, Request
 
 _TEMPLATE = Path(__file__).parent / "report" / "templates" / "repro.py.txt"

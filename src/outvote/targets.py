@@ -15,47 +15,23 @@ from outvote.core.target import Target
 # Keras' NumPy backend calls JAX for these: there it has no vote of its own.
 _NUMPY_BORROWS = {"jax": ("Conv", "STFT", "FFT")}
 
-_TENSORFLOW = Target(
-    "tensorflow",
-    worker="keras3",
-    library="tensorflow",
-    backend="tensorflow",
-    packages=("keras", "tensorflow"),
-    extra="tensorflow",
-)
-_JAX = Target(
-    "jax",
-    worker="keras3",
-    library="jax",
-    backend="jax",
-    packages=("keras", "jax"),
-    extra="jax",
-)
-_TORCH = Target(
-    "torch",
-    worker="keras3",
-    library="torch",
-    backend="torch",
-    packages=("keras", "torch"),
-    extra="torch",
-)
-_OPENVINO = Target(
-    "openvino",
-    worker="keras3",
-    library="openvino",
-    backend="openvino",
-    packages=("keras", "openvino"),
-    extra="openvino",
-)
-_NUMPY = Target(
-    "numpy",
-    worker="keras3",
-    library="numpy",
-    backend="numpy",
-    packages=("keras", "jax"),
-    extra="jax",
-    borrows=_NUMPY_BORROWS,
-)
+
+def _keras(name: str, needs: str | None = None, **more: Any) -> Target:
+    """Keras 3 on the backend of that name; `needs` is the package it stands on."""
+    needs = needs or name
+    return Target(
+        name,
+        worker="keras3",
+        library=name,
+        backend=name,
+        packages=("keras", needs),
+        extra=needs,
+        **more,
+    )
+
+
+_TENSORFLOW, _JAX, _TORCH, _OPENVINO = map(_keras, ("tensorflow", "jax", "torch", "openvino"))
+_NUMPY = _keras("numpy", needs="jax", borrows=_NUMPY_BORROWS)
 
 
 def _mode(base: Target, mode: str, library: str | None = None) -> Target:

@@ -14,11 +14,12 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.model import Layer
+from outvote.core.states import State
 from outvote.core.target import Target
 from outvote.judge.compare import Outputs, Settings, base_tolerance, mismatch_of
 from outvote.judge.distances import distance_relative
 from outvote.judge.vote import Vote, vote
-from outvote.localize.stepping import State, Step, call_alone
+from outvote.localize.stepping import Step, call_alone
 from outvote.run.pool import Pool
 
 _PROBES = 2

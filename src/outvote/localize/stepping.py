@@ -11,11 +11,10 @@ from typing import Any
 
 from outvote.core.arrays import Array
 from outvote.core.model import Layer, Model
+from outvote.core.states import State, pack, unpack
 from outvote.core.target import Run
 from outvote.judge.compare import Outputs
 from outvote.run.pool import Pool, Request
-
-State = tuple[Array, Array | None]  # a tensor and its mask
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def steps(
             yield Step(layer, (), {}, {}, {reference: first})
             return
         given = tuple(held[ref.producer][ref.index] for ref in layer.refs())
-        held[layer.name] = _states(first.reply["own"], first.arrays)
+        held[layer.name] = unpack(first.reply["own"], first.arrays)
         header, arrays = pack(given)
         request = Request("step", {"layer": layer.name, "given": header}, arrays)
         runs = pool.ask_all(alive, request)
@@ -81,22 +80,11 @@ def call_alone(
     return {name: _outputs(run, "isolated") for name, run in runs.items() if run.ok}
 
 
-def pack(states: Sequence[State]) -> tuple[list[bool], list[Array]]:
-    """States as they travel: which have a mask, and the flat arrays."""
-    flat = [part for state in states for part in state if part is not None]
-    return [mask is not None for _, mask in states], flat
-
-
-def _states(masked: Sequence[bool], arrays: Sequence[Array]) -> list[State]:
-    queue = list(arrays)
-    return [(queue.pop(0), queue.pop(0) if has_mask else None) for has_mask in masked]
-
-
 def _outputs(run: Run, key: str) -> Outputs:
     """The layer's outputs without masks; own ones come first in the reply."""
     own: list[Any] = run.reply.get("own", [])
     skipped = sum(1 + has_mask for has_mask in own) if key == "isolated" else 0
-    states = _states(run.reply[key], run.arrays[skipped:])
+    states = unpack(run.reply[key], run.arrays[skipped:])
     dtypes = (
         run.reply.get("own_dtypes", run.reply["dtypes"]) if key == "own" else run.reply["dtypes"]
     )

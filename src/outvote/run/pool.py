@@ -131,6 +131,8 @@ class Pool:
         return process.position if process else None
 
     def _spawn(self, name: str) -> None:
+        if self._closed:
+            raise RuntimeError("the pool is closed")
         old = self._processes.pop(name, None)
         if old is not None:
             old.kill()

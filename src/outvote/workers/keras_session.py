@@ -7,10 +7,9 @@ from typing import Any
 
 from outvote.core.arrays import Array
 from outvote.core.model import Layer, Model
+from outvote.core.states import State, pack, unpack
 from outvote.workers.keras_graph import Graph, Workshop, get_mask, set_mask
 from outvote.workers.main import Reply
-
-State = tuple[Array, Array | None]  # a tensor and its mask
 
 
 class Session:
@@ -28,6 +27,7 @@ class Session:
         self._compiler = compiler
         self._layers = {layer.name: (i, layer) for i, layer in enumerate(model.layers)}
         self._last_use = model.last_use()
+        self._ready: tuple[Any, Any] = (None, None)  # the program of the layer in progress
         self._states: dict[str, list[State]] = {
             item.name: [(array, None)] for item, array in zip(model.inputs, inputs, strict=True)
         }
@@ -69,6 +69,9 @@ class Session:
         """The layer as a function of states, compiled in this target's mode."""
         refs = [ref for ref, _ in feeds]
         masked = [mask is not None for _, (_, mask) in feeds]
+        key = (layer.name, masked)
+        if self._ready[0] == key:
+            return self._ready[1]
         returned: list[bool] = []
 
         def forward(tensors: Sequence[Any]) -> list[Any]:
@@ -97,6 +100,7 @@ class Session:
             ]
             return paired, dtypes[: len(returned)]
 
+        self._ready = (key, run)
         return run
 
 
@@ -104,14 +108,3 @@ def _tensors(states: Sequence[State]) -> list[Any]:
     from keras import ops
 
     return [ops.convert_to_tensor(part) for state in states for part in state if part is not None]
-
-
-def pack(states: Sequence[State]) -> tuple[list[bool], list[Array]]:
-    """States as (which have a mask, flat arrays)."""
-    flat = [part for state in states for part in state if part is not None]
-    return [mask is not None for _, mask in states], flat
-
-
-def unpack(masked: Sequence[bool], arrays: Sequence[Array]) -> list[State]:
-    queue = list(arrays)
-    return [(queue.pop(0), queue.pop(0) if has_mask else None) for has_mask in masked]

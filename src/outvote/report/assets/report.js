@@ -224,11 +224,9 @@ window.outvote = (() => {
   }
 
   // A thousand layers take a second or two to draw: the verdict is shown before that.
-  requestAnimationFrame(() =>
-    setTimeout(() => {
-      show(0);
-      listen();
-    }),
-  );
+  setTimeout(() => {
+    show(0);
+    listen();
+  }, 50);
   return outvote;
 })();
