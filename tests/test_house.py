@@ -69,7 +69,7 @@ def test_a_backend_keeps_the_contract(name: str) -> None:
     """Read, not imported: a backend file may only be imported inside its own worker."""
     tree = ast.parse((SOURCE / "workers" / "backends" / f"{name}.py").read_text())
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
-    assert {"before_import", "after_import", "precision", "no_gradients"} <= functions
+    assert {"before_import", "after_import", "precision", "no_gradients", "set_wide"} <= functions
     assigned = {
         t.id
         for n in tree.body

@@ -98,6 +98,17 @@ model = keras.Model(x, [layers.Dense(2)(seq), state])
 model = keras.Sequential([keras.Input((5, 8, 3)), layers.TimeDistributed(layers.Conv1D(4, 3)),
     layers.TimeDistributed(layers.Flatten()), layers.LSTM(6), layers.Dropout(0.5), layers.Dense(2)])
 """,
+    "adapted normalisation": """
+norm = layers.Normalization()
+norm.adapt(np.random.default_rng(0).normal(3, 2, size=(50, 6)).astype("float32"))
+x = keras.Input((6,))
+model = keras.Model(x, layers.Dense(2)(norm(x)))
+""",
+    "mixed precision": """
+x = keras.Input((6,))
+y = layers.Dense(8, activation="relu", dtype="mixed_float16")(x)
+model = keras.Model(x, layers.Dense(2, dtype="float32")(y))
+""",
     "batch normalisation and depthwise convolutions": """
 x = keras.Input((8, 8, 3))
 y = layers.SeparableConv2D(6, 3, strides=2, padding="same")(x)
@@ -121,8 +132,33 @@ def test_a_graph_computes_what_keras_computes_on_every_backend(
     assert len(shapes) == len(answers)
     for name, run in run_on(real_pool, model, inputs).items():
         assert run.ok, f"{name}: {run.message}\n{run.detail}"
+        tolerance = 2e-3 if what == "mixed precision" else 1e-5
         for got, wanted in zip(run.arrays, answers, strict=True):
-            assert (distance_relative(got, wanted) < 1e-5).all(), name
+            assert (distance_relative(got, wanted) < tolerance).all(), name
+
+
+def test_a_model_in_float64_is_computed_in_float64(real_pool: Pool, keras_file: Build) -> None:
+    """JAX would silently narrow it; then float32 models must be narrow again."""
+    snippet = """
+x = keras.Input((6,), dtype="DTYPE")
+y = layers.Dense(5, activation="tanh", dtype="DTYPE")(x)
+model = keras.Model(x, layers.Dense(3, dtype="DTYPE")(y))
+"""
+    for dtype in ("float64", "float32"):
+        model, _ = read_model(real_pool, keras_file(snippet.replace("DTYPE", dtype)), None)
+        inputs = random_data(model, 3, seed=0).inputs
+        runs = {
+            name: run
+            for name, run in run_on(real_pool, model, inputs).items()
+            if name in ("tensorflow", "jax", "torch")  # NumPy's and OpenVINO's narrow it themselves
+        }
+        assert {name: run.reply["dtypes"] for name, run in runs.items()} == dict.fromkeys(
+            runs, [dtype]
+        )
+        reference = runs["torch"].arrays[0]
+        limit = 1e-13 if dtype == "float64" else 1e-5
+        for name, run in runs.items():
+            assert (distance_relative(run.arrays[0], reference) < limit).all(), name
 
 
 def test_nested_models_are_laid_open_and_shared_weights_stay_one(

@@ -64,11 +64,11 @@ class Blame:
             apart = [p for p in apart if p is not pair and not blamed & set(p.targets)]
         return sorted(found.values(), key=self._place)
 
-    def inside(self) -> list[Finding]:
-        """Faults of single layers on the first input, whatever the outputs say."""
+    def inside(self, index: int) -> list[Finding]:
+        """Faults of single layers on one input, whatever the outputs say."""
         targets = {n: t for n, t in self._finished.items() if not t.compiles_slowly}
-        located = self._localize([0], choose_reference(list(targets), targets), targets)
-        return findings_from_faults(located, targets, [0])
+        located = self._localize([index], choose_reference(list(targets), targets), targets)
+        return findings_from_faults(located, targets, [index])
 
     def _explain(self, pair: Comparison, voted: Vote) -> list[Finding]:
         """Localise on the pair's worst input; if it alone shows nothing, on its whole batch."""

@@ -179,17 +179,22 @@ def _explain(
 
 
 def _look_inside(job: Job, checked: Checked, pool: Pool, blame: Blame, watch: Watch) -> None:
-    """Compare every layer where the user wants it, or where equal outputs would say little."""
+    """Compare every layer where the user wants it, or where the outputs say little.
+
+    They do when they hardly depend on the inputs, and when rounding moves them so far that a
+    fault could hide behind it: a layer alone amplifies nothing.
+    """
     moved = max(spread(o.arrays[i]) for o in checked.outputs.values() for i in range(len(o.arrays)))
     if moved < _HARDLY:
         checked.warnings.append(
             f"the outputs hardly depend on the inputs (they move by {moved:.1g}, relative): equal "
             "outputs say little, so every layer was compared on the first input"
         )
-    elif not job.every_layer:
+    elif not job.every_layer and not checked.explained:
         return
+    hidden = [pair for pair in checked.comparisons if pair.targets in checked.explained]
     with watch("Comparing every layer", pool, list(checked.outputs)):
-        checked.findings += blame.inside()
+        checked.findings += blame.inside(hidden[0].worst_input if hidden else 0)
 
 
 def _case(job: Job, pool: Pool, arrays: Mapping[str, Array] | None) -> Case:

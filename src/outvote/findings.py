@@ -99,7 +99,7 @@ def _from_fault(
         "inconsistency": f"differs by {fault.distance:.2g} (relative)",
         "nan": f"{'gives' if _has_nan(fault, guilty) else 'drops'} NaN, unlike the others,",
         "shape": "gives another shape or dtype",
-        "crash": "fails: " + "; ".join(fault.failures.values())[:200],
+        "crash": f"fails ({_shorten('; '.join(fault.failures.values()))})",
     }[fault.kind]
     title = f"{accused} {what} in {place}" if accused else f"{place}: {_told(involved)} disagree"
     reason = (
@@ -159,7 +159,7 @@ def findings_from_failures(
 def _failure(run: Run, layer: Layer | None, voted: Vote, target: Target) -> Finding:
     place = f" in {layer.kind} layer {layer.name!r}" if layer else ""
     decided = run.target in voted.outvoted
-    text = run.message if len(run.message) <= 200 else run.message[:197] + "..."
+    text = _shorten(run.message)
     return Finding(
         kind=_KIND_OF_OUTCOME.get(run.outcome, "crash"),
         title=f"{run.target} fails{place}: {text}",
@@ -180,6 +180,11 @@ def parameters_of(layer: Layer) -> dict[str, Any]:
         for key, value in layer.config.items()
         if key not in _NOT_PARAMETERS and not key.endswith(_NOT_PARAMETER_ENDINGS)
     }
+
+
+def _shorten(text: str, most: int = 160) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def _told(names: Sequence[str]) -> str:

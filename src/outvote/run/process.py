@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -45,6 +46,7 @@ _ONE_THREAD = dict.fromkeys(
     ),
     "1",
 )
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")  # colours, which some frameworks put into errors
 _LOG_BYTES = 64 << 10
 
 
@@ -161,7 +163,7 @@ class Process:
         if kind not in ("error", "refused"):
             return self._failed(Outcome.GARBAGE, f"a reply of unknown type {kind!r}", began)
         refused = kind == "refused"
-        text = str(reply.get("message", ""))
+        text = _ANSI.sub("", str(reply.get("message", "")))
         return Run(
             self.target.name,
             Outcome.UNSUPPORTED if reply.get("unsupported") else Outcome.ERROR,

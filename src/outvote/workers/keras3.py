@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import platform
 import runpy
@@ -28,6 +29,7 @@ class Backend(Protocol):
     def after_import(self) -> None: ...
     def precision(self, mode: str) -> dict[str, Any]: ...
     def no_gradients(self) -> AbstractContextManager[Any]: ...
+    def set_wide(self, wide: bool) -> None: ...
 
 
 def create(context: Context) -> KerasWorker:
@@ -115,7 +117,7 @@ class KerasWorker:
         """
         import numpy as np
 
-        parsed = Model.from_json(model)
+        parsed = self._parsed(model)
         data = [self._context.blobs.get(digest) for digest in inputs]
         count = len(data[0])
         starts = range(0, count, batch) if count else [0]
@@ -146,7 +148,7 @@ class KerasWorker:
         from outvote.workers.keras_session import Session
 
         self._session = Session(
-            Model.from_json(model), arrays, self._workshop, self._compile, self._context.enter
+            self._parsed(model), arrays, self._workshop, self._compile, self._context.enter
         )
         return {}, ()
 
@@ -165,6 +167,11 @@ class KerasWorker:
     def do_close(self, arrays: list[Array]) -> Reply:
         self._session = None
         return {}, ()
+
+    def _parsed(self, model: Any) -> Model:
+        """The model of a request; a backend that is narrow by default is widened for float64."""
+        self._backend.set_wide("float64" in json.dumps(model["inputs"] + model["layers"]))
+        return Model.from_json(model)
 
     @property
     def _is_eager(self) -> bool:

@@ -66,6 +66,7 @@ class Workshop:
             )
         for variable, weight in zip(variables, layer.weights, strict=True):
             variable.assign(np.array(self._blobs.get(weight.digest)))
+        _finalize(made)
         return made
 
     def revive(self, spec: Any) -> Any:
@@ -75,6 +76,14 @@ class Workshop:
         return keras.saving.deserialize_keras_object(
             spec, custom_objects=dict(self._custom), safe_mode=not self._allow_code
         )
+
+
+def _finalize(made: Any) -> None:
+    """Preprocessing layers derive what they compute with from their weights, on request."""
+    parts = made._flatten_layers() if hasattr(made, "_flatten_layers") else ()
+    for part in parts:
+        if isinstance(part, keras.layers.Normalization):
+            part.finalize_state()
 
 
 def spec_of(layer: Layer) -> dict[str, Any]:

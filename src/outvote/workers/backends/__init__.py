@@ -1,8 +1,9 @@
 """One file per Keras backend: its settings before import, its precision, its modes.
 
 A backend module offers `before_import(mode)`, `after_import()`, `libraries`, `precision(mode)`,
-`no_gradients()` and `compiler(mode)`. A compiler takes `forward` (tensors in, tensors out) and
-returns a function from NumPy arrays to `(arrays, dtype names)`.
+`set_wide(wide)` for models in float64, `no_gradients()` and `modes`: a compiler for each mode.
+A compiler takes `forward` (tensors in, tensors out) and returns a function from NumPy arrays to
+`(arrays, dtype names)`.
 """
 
 from __future__ import annotations

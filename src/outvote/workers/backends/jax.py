@@ -59,6 +59,14 @@ def precision(mode: str) -> dict[str, Any]:
     }
 
 
+def set_wide(wide: bool) -> None:
+    """JAX silently turns float64 into float32 unless x64 is on: on for models that use float64."""
+    import jax
+
+    if bool(jax.config.jax_enable_x64) != wide:
+        jax.config.update("jax_enable_x64", wide)
+
+
 def no_gradients() -> AbstractContextManager[Any]:
     return nullcontext()
 

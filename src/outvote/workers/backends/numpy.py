@@ -25,5 +25,11 @@ def precision(mode: str) -> dict[str, Any]:
     return {}
 
 
+def set_wide(wide: bool) -> None:
+    from outvote.workers.backends import jax
+
+    jax.set_wide(wide)
+
+
 def no_gradients() -> AbstractContextManager[Any]:
     return nullcontext()

@@ -39,6 +39,10 @@ def precision(mode: str) -> dict[str, Any]:
     return {"inference": chosen.get_type_name()}
 
 
+def set_wide(wide: bool) -> None:
+    """OpenVINO computes in float64 where it is asked to."""
+
+
 def no_gradients() -> AbstractContextManager[Any]:
     return nullcontext()
 

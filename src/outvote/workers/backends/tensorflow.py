@@ -33,6 +33,10 @@ def precision(mode: str) -> dict[str, Any]:
     return {"onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "library default")}
 
 
+def set_wide(wide: bool) -> None:
+    """TensorFlow computes in float64 where it is asked to."""
+
+
 def no_gradients() -> AbstractContextManager[Any]:
     return nullcontext()
 

@@ -33,6 +33,10 @@ def precision(mode: str) -> dict[str, Any]:
     return {"matmul": torch.get_float32_matmul_precision(), "mkldnn": torch.backends.mkldnn.enabled}
 
 
+def set_wide(wide: bool) -> None:
+    """PyTorch computes in float64 where it is asked to."""
+
+
 def no_gradients() -> AbstractContextManager[Any]:
     import torch
 
