@@ -181,8 +181,7 @@ class KerasWorker:
 
     def _program(self, model: Model, jitter: int | None, feeds: list[Array]) -> Any:
         """The model as a function of arrays in this worker's mode; the last one is kept."""
-        from keras import ops
-
+        from outvote.workers.backends import to_tensor
         from outvote.workers.keras_graph import Graph, jittered
 
         key = digest_of(model.digests(), model.to_json()["outputs"], jitter)
@@ -192,7 +191,7 @@ class KerasWorker:
         after = self._context.step if self._is_eager else None
         graph = Graph(model, self._workshop, enter)
         if not self._is_eager:
-            graph.make_all(lambda: [ops.convert_to_tensor(feed[:1]) for feed in feeds])
+            graph.make_all(lambda: [to_tensor(feed[:1]) for feed in feeds])
 
         def forward(tensors: Sequence[Any]) -> list[Any]:
             if jitter is None:
@@ -207,13 +206,11 @@ class KerasWorker:
     def _run_cached(
         self, model: Model, feeds: list[Array], token: str
     ) -> tuple[list[Array], list[str]]:
-        from keras import ops
-
-        from outvote.workers.backends import to_arrays
+        from outvote.workers.backends import to_arrays, to_tensor
         from outvote.workers.keras_graph import Graph
 
         graph = Graph(model, self._workshop, self._context.enter)
-        tensors = [ops.convert_to_tensor(feed) for feed in feeds]
+        tensors = [to_tensor(feed) for feed in feeds]
         outputs = to_arrays(graph.forward_cached(tensors, token, self._outputs))
         for _ in model.layers:
             self._context.step()

@@ -8,6 +8,7 @@ from typing import Any
 from outvote.core.arrays import Array
 from outvote.core.model import Layer, Model
 from outvote.core.states import State, pack, unpack
+from outvote.workers.backends import to_tensor
 from outvote.workers.keras_graph import Graph, Workshop, get_mask, set_mask
 from outvote.workers.main import Reply
 
@@ -105,6 +106,4 @@ class Session:
 
 
 def _tensors(states: Sequence[State]) -> list[Any]:
-    from keras import ops
-
-    return [ops.convert_to_tensor(part) for state in states for part in state if part is not None]
+    return [to_tensor(part) for state in states for part in state if part is not None]

@@ -23,11 +23,16 @@ def eager(forward: Forward, variables: Callable[[], list[Any]]) -> Program:
     """Call every layer at once, as `model(x)` does."""
 
     def program(feeds: Sequence[Array]) -> tuple[list[Array], list[str]]:
-        from keras import ops
-
-        return to_arrays(forward([ops.convert_to_tensor(feed) for feed in feeds]))
+        return to_arrays(forward([to_tensor(feed) for feed in feeds]))
 
     return program
+
+
+def to_tensor(array: Array) -> Tensor:
+    """A tensor of the array's own type: by itself Keras would narrow float64 to float32."""
+    from keras import ops
+
+    return ops.convert_to_tensor(array, dtype=array.dtype.name)
 
 
 def to_arrays(tensors: Sequence[Tensor]) -> tuple[list[Array], list[str]]:

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from outvote.core.arrays import Array
-from outvote.workers.backends import Forward, Program, eager, to_arrays
+from outvote.workers.backends import Forward, Program, eager, to_arrays, to_tensor
 
 libraries = ("torch",)
 
@@ -46,12 +46,11 @@ def no_gradients() -> AbstractContextManager[Any]:
 
 def compile_(forward: Forward, variables: Callable[[], list[Any]]) -> Program:
     import torch
-    from keras import ops
 
     compiled = torch.compile(forward, dynamic=False)
 
     def program(feeds: Sequence[Array]) -> tuple[list[Array], list[str]]:
-        return to_arrays(compiled([ops.convert_to_tensor(feed) for feed in feeds]))
+        return to_arrays(compiled([to_tensor(feed) for feed in feeds]))
 
     return program
 
