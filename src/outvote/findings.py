@@ -38,7 +38,6 @@ class Finding:
     fault: Fault | None = None
     localization: Localization | None = None
     detail: str = ""
-    same_kind: int = 0  # further layers of this kind that show the same
 
     def but(self, **changes: Any) -> Finding:
         """The same finding, told differently."""
@@ -123,7 +122,6 @@ def _from_fault(
         library=library,
         fault=fault,
         localization=localization,
-        same_kind=same_kind,
     )
 
 

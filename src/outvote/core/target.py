@@ -21,7 +21,6 @@ class Target:
     backend: str = ""
     mode: str = "eager"
     python: Path | None = None  # None: the interpreter that runs outvote
-    requirements: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()  # import names that must be found before a start makes sense
     extra: str = ""  # `pip install 'outvote[extra]'` brings it
     env: Mapping[str, str] = field(default_factory=dict)

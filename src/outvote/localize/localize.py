@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from outvote.core.arrays import Array
@@ -34,7 +34,6 @@ def localize(
     reference: str,
     targets: Mapping[str, Target],
     settings: Settings,
-    progress: Callable[[int, int, str], None] = lambda done, total, layer: None,
 ) -> Localization:
     """Step all targets through the model on one input and judge every layer twice."""
     others = [name for name in targets if name != reference]
@@ -44,8 +43,7 @@ def localize(
     tolerances: dict[str, float] = {}
     shapes: dict[str, tuple[int, ...]] = {}
     faults: list[Fault] = []
-    for done, step in enumerate(steps(pool, model, inputs, reference, others)):
-        progress(done, len(model.layers), step.layer.name)
+    for step in steps(pool, model, inputs, reference, others):
         if reference in step.failed:
             break
         name = step.layer.name

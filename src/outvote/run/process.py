@@ -116,7 +116,8 @@ class Process:
 
     def ask(self, message: dict[str, Any], arrays: Sequence[Array] = (), steps: int = 0) -> Run:
         """Send a request and wait for its answer; `steps` forward moves extend the patience."""
-        self._box.note(0, steps)
+        before = self.position  # steps of a session go on being counted over its requests
+        self._box.note(*((0, steps) if steps else (before.done, before.total)))
         try:
             self._channel.send(message, arrays)
         except Closed:

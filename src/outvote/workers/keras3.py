@@ -147,16 +147,17 @@ class KerasWorker:
         """Begin a session in which layers are computed one at a time; arrays are the inputs."""
         from outvote.workers.keras_session import Session
 
-        self._session = Session(
-            self._parsed(model), arrays, self._workshop, self._compile, self._context.enter
-        )
+        parsed = self._parsed(model)
+        self._context.begin(len(parsed.layers))
+        self._session = Session(parsed, arrays, self._workshop, self._compile, self._context.enter)
         return {}, ()
 
     def do_step(self, arrays: list[Array], layer: str, given: list[Any] | None) -> Reply:
         """Compute a layer on this target's own tensors and, if given, on another target's."""
         with self._backend.no_gradients():
             reply: Reply = self._session.step(layer, arrays, given)
-            return reply
+        self._context.step()
+        return reply
 
     def do_call(self, arrays: list[Array], layer: str, given: list[Any]) -> Reply:
         """Compute a layer on the tensors given with the request alone."""
