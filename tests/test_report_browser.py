@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,10 @@ def program(*names: str) -> str:
     for name in names:
         if found := shutil.which(name):
             return found
-    pytest.fail(f"The browser tests need {' or '.join(names)} on the PATH; none was found.")
+    told = f"The browser tests need {' or '.join(names)} on the PATH; none was found."
+    if os.environ.get("CI"):
+        pytest.fail(told)
+    pytest.skip(told)  # a machine where nobody may install a browser can still run the rest
 
 
 @pytest.fixture(scope="module")
