@@ -102,5 +102,7 @@ def measure_noise(
 
 
 def choose_instruments(finished: Mapping[str, Target]) -> list[str]:
-    """Eager targets measure noise without compiling anything; others only if there is none."""
-    return [name for name, target in finished.items() if target.is_eager] or list(finished)
+    """Targets that measure noise without compiling anything; others only if there is none."""
+    eager = [name for name, target in finished.items() if target.is_eager]
+    quick = [name for name in eager if finished[name].backend != "jax"]  # JAX compiles each shape
+    return quick or eager or list(finished)
