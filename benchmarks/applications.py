@@ -57,7 +57,7 @@ def build(name: str, folder: Path, size: int = 96, logit_spread: float = 3.0) ->
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{size}-{logit_spread:g}.keras"
     if not path.exists():
-        env = {**os.environ, "KERAS_BACKEND": "torch", "OMP_NUM_THREADS": "1"}
+        env = {**os.environ, "KERAS_BACKEND": "tensorflow", "OMP_NUM_THREADS": "1"}
         part = path.with_name(f"part-{path.name}")
         command = [sys.executable, "-c", _BUILD, name, str(size), str(logit_spread), str(part)]
         subprocess.run(command, env=env, check=True, capture_output=True)
