@@ -194,7 +194,28 @@ def _look_inside(job: Job, checked: Checked, pool: Pool, blame: Blame, watch: Wa
         return
     hidden = [pair for pair in checked.comparisons if pair.targets in checked.explained]
     with watch("Comparing every layer", pool, list(checked.outputs)):
-        checked.findings += blame.inside(hidden[0].worst_input if hidden else 0)
+        found = blame.inside(hidden[0].worst_input if hidden else 0)
+    if hidden and not job.every_layer and not checked.warnings:
+        found = [f if _stands_out(f, checked.comparisons) else _harmless(f) for f in found]
+    checked.findings += found
+
+
+def _stands_out(finding: Finding, pairs: Sequence[Comparison]) -> bool:
+    """Whether the accused is farther from the others than they are from each other."""
+    if finding.accused is None or finding.kind != "inconsistency":
+        return True
+    distances = {p.targets: max((m.maximum for m in p.measured), default=0.0) for p in pairs}
+    with_it = [d for names, d in distances.items() if finding.accused in names]
+    others = [d for names, d in distances.items() if finding.accused not in names]
+    return not min(with_it, default=0.0) <= 2 * max(others, default=0.0)
+
+
+def _harmless(finding: Finding) -> Finding:
+    return finding.but(
+        triage="precision",
+        reason=f"{finding.reason} The outputs do not show it: there {finding.accused} is no "
+        "farther from the others than rounding takes them from each other.",
+    )
 
 
 def _case(job: Job, pool: Pool, arrays: Mapping[str, Array] | None) -> Case:
