@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
+from outvote.commands import check, targets
+from outvote.commands.options import CONSISTENT, INTERRUPTED, RAW, USAGE
 from outvote.core.errors import UsageError
 from outvote.core.version import VERSION
 
-_CONSISTENT, _FINDINGS, _USAGE, _INTERRUPTED = 0, 1, 2, 130
+_COMMANDS = (check, targets)
 
 _EXAMPLES = """\
 examples:
@@ -22,18 +22,6 @@ examples:
 exit codes: 0 consistent, 1 findings, 2 usage or set-up error, 130 stopped with Ctrl-C
 """
 
-_CHECK_EXAMPLES = """\
-examples:
-  outvote check model.keras --data val.npz
-      on all installed targets; val.npz holds x (or x0, x1, ...) and optionally y
-  outvote check model.keras --targets tensorflow,tensorflow:xla,jax:jit
-      the same model eager and compiled; inputs are made at random
-  outvote check arch.json --weights arch.weights.h5 --data val.npz
-      an architecture and its weights
-  outvote check model.keras --targets tensorflow,jax,patched --config outvote.toml
-      a patched library ([targets.patched] with a setup script) against released ones
-"""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `outvote` command."""
@@ -42,16 +30,16 @@ def main(argv: Sequence[str] | None = None) -> int:
         code: int = options.action(options)
     except UsageError as error:
         _fail(str(error))
-        return _USAGE
+        return USAGE
     except KeyboardInterrupt:
         _fail("stopped before anything was found")
-        return _INTERRUPTED
+        return INTERRUPTED
     except BrokenPipeError:
-        return _CONSISTENT
+        return CONSISTENT
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         _fail(f"the system refused: {error.strerror or error}{where}; free space or check rights")
-        return _USAGE
+        return USAGE
     return code
 
 
@@ -63,234 +51,22 @@ class _Parser(argparse.ArgumentParser):
     """Argparse with our exit code and one-sentence errors."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
-        self.exit(_USAGE, f"outvote: {message}; see `{self.prog} --help`\n")
+        self.exit(USAGE, f"outvote: {message}; see `{self.prog} --help`\n")
 
 
 def _parser() -> argparse.ArgumentParser:
-    raw = argparse.RawDescriptionHelpFormatter
     parser = _Parser(
         prog="outvote",
         description="Finds where deep-learning implementations disagree, says which one is "
         "wrong and in which layer.",
         epilog=_EXAMPLES,
-        formatter_class=raw,
+        formatter_class=RAW,
     )
     parser.add_argument("--version", action="version", version=f"outvote {VERSION}")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-
-    check = commands.add_parser(
-        "check",
-        help="run one trained model on several targets; localise what differs",
-        description="Run one trained model on several targets, compare every pair, and localise "
-        "the faulty layer (CRADLE).",
-        epilog=_CHECK_EXAMPLES,
-        formatter_class=raw,
-    )
-    _add_check_options(check)
-    check.set_defaults(action=_check)
-
-    targets = commands.add_parser(
-        "targets",
-        help="list the targets, their versions and health",
-        description="List every target: library versions, precision settings, health, and how "
-        "to install what is missing.",
-        formatter_class=raw,
-    )
-    targets.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
-    targets.add_argument("--targets", type=_names, metavar="A,B,...", help="default: all")
-    targets.set_defaults(action=_targets)
+    for command in _COMMANDS:
+        command.add(commands)
     return parser
-
-
-def _add_check_options(check: argparse.ArgumentParser) -> None:
-    check.add_argument("model", type=Path, help=".keras, .h5, .hdf5, or .json with --weights")
-    check.add_argument("--weights", type=Path, metavar="FILE", help="weights of a .json model")
-    check.add_argument(
-        "--data",
-        type=Path,
-        metavar="FILE",
-        help=".npz with x (or x0, x1, ...) and optionally y; default: random inputs",
-    )
-    check.add_argument(
-        "--targets",
-        type=_names,
-        metavar="A,B,...",
-        help="default: tensorflow, jax, torch, openvino, as far as installed",
-    )
-    check.add_argument(
-        "--out", type=Path, default=Path("outvote-out"), metavar="DIR", help="default: %(default)s"
-    )
-    check.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
-    check.add_argument("--custom", type=Path, metavar="FILE.py", help="defines custom layers")
-    check.add_argument(
-        "--allow-code", action="store_true", help="run Lambda code in the file (only if trusted)"
-    )
-    check.add_argument("--allow-nan", action="store_true", help="accept NaN and infinity in x")
-    check.add_argument(
-        "--every-layer", action="store_true", help="compare hidden layers even if outputs agree"
-    )
-    check.add_argument("--count", type=_positive, metavar="N", help="use the first N inputs")
-    check.add_argument("--batch-size", type=_positive, default=32, metavar="N", help="%(default)s")
-    check.add_argument("--seed", type=int, default=0, help="for random inputs")
-    check.add_argument("--jobs", type=_positive, metavar="N", help="targets at work at once")
-    check.add_argument("--quiet", action="store_true", help="no progress")
-
-    rules = check.add_argument_group("what counts as inconsistent (CRADLE's defaults)")
-    rules.add_argument(
-        "--metric",
-        type=_names,
-        metavar="M,...",
-        help="class, mad, relative; default: all that apply",
-    )
-    rules.add_argument("--k", type=_positive, default=5, help="top-k of D_CLASS (%(default)s)")
-    rules.add_argument(
-        "--class-threshold",
-        type=_number,
-        default=8.0,
-        metavar="T_C",
-        help="D_CLASS that counts (%(default)s)",
-    )
-    rules.add_argument(
-        "--mad-threshold",
-        type=_number,
-        default=0.2,
-        metavar="T_M",
-        help="D_MAD that counts (%(default)s)",
-    )
-    rules.add_argument(
-        "--p", type=_percent, default=0.0, help="percent of inputs that must reach the threshold"
-    )
-    rules.add_argument(
-        "--tolerance",
-        type=_number,
-        metavar="T",
-        help="relative distance that needs no explanation (1e-5 for float32)",
-    )
-    rules.add_argument(
-        "--noise-factor",
-        type=_number,
-        metavar="N",
-        default=10.0,
-        help="multiples of the noise floor that count as rounding (%(default)s)",
-    )
-
-    limits = check.add_argument_group("limits of a worker")
-    limits.add_argument(
-        "--timeout",
-        type=_above_zero,
-        default=300.0,
-        metavar="S",
-        help="without progress (%(default)s)",
-    )
-    limits.add_argument("--memory", type=_above_zero, metavar="GIB", help="default: no limit")
-
-
-def _check(options: argparse.Namespace) -> int:
-    from outvote.api import run_job
-    from outvote.checking import Job
-    from outvote.config import load_config
-    from outvote.judge.compare import METRICS, Settings
-    from outvote.run.process import Limits
-    from outvote.targets import choose, known_targets
-    from outvote.terminal import Terminal
-
-    metrics = tuple(options.metric or METRICS)
-    for name in metrics:
-        if name not in METRICS:
-            raise UsageError(f"--metric {name!r} is unknown; choose from {', '.join(METRICS)}")
-    for path in filter(None, (options.custom,)):
-        if not path.is_file():
-            raise UsageError(f"the file {path} given with --custom does not exist")
-    config = load_config(options.config)
-    targets = choose(options.targets, known_targets(config.targets, config.folder))
-    memory = int(options.memory * 2**30) if options.memory is not None else None
-    job = Job(
-        model=options.model,
-        targets=tuple(targets),
-        weights=options.weights,
-        data=options.data,
-        settings=Settings(
-            metrics,
-            options.k,
-            options.class_threshold,
-            options.mad_threshold,
-            options.p,
-            options.tolerance,
-            options.noise_factor,
-        ),
-        limits=Limits(silence_seconds=options.timeout, memory_bytes=memory),
-        custom=options.custom,
-        allow_code=options.allow_code,
-        allow_nan=options.allow_nan,
-        count=options.count,
-        batch_size=options.batch_size,
-        seed=options.seed,
-        jobs=options.jobs,
-        every_layer=options.every_layer,
-    )
-    terminal = Terminal(options.quiet)
-    result = run_job(job, options.out, terminal.watch)
-    terminal.show_check(result.data, options.out)
-    verdict = result.data["verdict"]
-    if verdict == "interrupted":
-        return _INTERRUPTED
-    return _CONSISTENT if verdict == "consistent" else _FINDINGS
-
-
-def _targets(options: argparse.Namespace) -> int:
-    from outvote.config import load_config
-    from outvote.health import describe_targets
-    from outvote.targets import find_target, known_targets
-    from outvote.terminal import Terminal
-
-    config = load_config(options.config)
-    known = known_targets(config.targets, config.folder)
-    if options.targets is not None:
-        known = {name: find_target(name, known) for name in options.targets}
-    terminal = Terminal()
-    terminal.show_targets(describe_targets(known, terminal.watch))
-    return _CONSISTENT
-
-
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",")]
-    if not all(names):
-        raise argparse.ArgumentTypeError(f"expected names separated by commas, received {text!r}")
-    return names
-
-
-def _positive(text: str) -> int:
-    try:
-        value = int(text)
-    except ValueError:
-        value = 0
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1, received {text!r}")
-    return value
-
-
-def _percent(text: str) -> float:
-    value = _number(text)
-    if value > 100:
-        raise argparse.ArgumentTypeError(f"expected a percentage from 0 to 100, received {text!r}")
-    return value
-
-
-def _number(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number from 0, received {text!r}")
-    return value
-
-
-def _above_zero(text: str) -> float:
-    value = _number(text)
-    if value == 0:
-        raise argparse.ArgumentTypeError(f"expected a number above 0, received {text!r}")
-    return value
 
 
 if __name__ == "__main__":

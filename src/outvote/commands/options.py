@@ -1,0 +1,55 @@
+"""What the commands' options accept, and the codes they end with."""
+
+from __future__ import annotations
+
+import argparse
+import math
+
+CONSISTENT, FINDINGS, USAGE, INTERRUPTED = 0, 1, 2, 130
+RAW = argparse.RawDescriptionHelpFormatter
+
+
+def names(text: str) -> list[str]:
+    """Names separated by commas."""
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise argparse.ArgumentTypeError(f"expected names separated by commas, received {text!r}")
+    return names
+
+
+def positive(text: str) -> int:
+    """A whole number from 1."""
+    try:
+        value = int(text)
+    except ValueError:
+        value = 0
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"expected a whole number from 1, received {text!r}")
+    return value
+
+
+def percent(text: str) -> float:
+    """A number from 0 to 100."""
+    value = number(text)
+    if value > 100:
+        raise argparse.ArgumentTypeError(f"expected a percentage from 0 to 100, received {text!r}")
+    return value
+
+
+def number(text: str) -> float:
+    """A number from 0."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"expected a number from 0, received {text!r}")
+    return value
+
+
+def above_zero(text: str) -> float:
+    """A number above 0."""
+    value = number(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError(f"expected a number above 0, received {text!r}")
+    return value
