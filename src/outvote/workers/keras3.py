@@ -90,9 +90,24 @@ class KerasWorker:
         allow_code = bool(self._context.settings["allow_code"])
         model = load(Path(path), Path(weights) if weights else None, self._custom, allow_code)
         with self._backend.no_gradients():
-            read = neutral(model, self._context.blobs)
+            read, specs = neutral(model, self._context.blobs)
         shapes = [list(tensor.shape) for tensor in model.outputs]
-        return {"model": read.to_json(), "output_shapes": shapes}, ()
+        return {"model": read.to_json(), "output_shapes": shapes, "specs": specs}, ()
+
+    def do_catalogue(self, arrays: list[Array]) -> Reply:
+        """All kinds of layers that this Keras has, with their parameters."""
+        from outvote.workers.keras_catalogue import catalogue
+
+        return catalogue(), ()
+
+    def do_make(
+        self, arrays: list[Array], kind: str, parameters: Any, given: list[Any], joined: bool
+    ) -> Reply:
+        """What a layer would be on tensors of these shapes, without computing anything."""
+        from outvote.workers.keras_catalogue import make
+
+        with self._backend.no_gradients():
+            return make(kind, parameters, given, joined)
 
     def do_save(self, arrays: list[Array], model: Any, path: str) -> Reply:
         """Write a neutral model as a `.keras` file."""

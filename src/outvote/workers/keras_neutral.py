@@ -20,7 +20,10 @@ from outvote.workers.main import Refused
 Tensors = dict[int, Ref]  # id of a symbolic tensor -> where it comes from in the neutral graph
 
 
-def neutral(model: Any, blobs: BlobStore) -> Model:
+Specs = dict[str, list[list[Any]]]  # of each layer the [shape, dtype] of its outputs
+
+
+def neutral(model: Any, blobs: BlobStore) -> tuple[Model, Specs]:
     """The graph of a Functional or Sequential model; nested models are laid open."""
     functional = functional_of(model)
     if functional is None:
@@ -28,7 +31,8 @@ def neutral(model: Any, blobs: BlobStore) -> Model:
             f"the model is a {type(model).__name__}, a subclass of keras.Model without a graph of "
             "layers; rebuild it with the functional API"
         )
-    return _Flattener(blobs).flatten(functional, model.name)
+    flattener = _Flattener(blobs)
+    return flattener.flatten(functional, model.name), flattener.specs
 
 
 def functional_of(model: Any) -> Any | None:
@@ -43,6 +47,7 @@ class _Flattener:
         self._layers: list[Layer] = []
         self._names: set[str] = set()
         self._first_call: dict[int, Layer] = {}
+        self.specs: Specs = {}
 
     def flatten(self, functional: Any, name: str) -> Model:
         inputs = []
@@ -77,6 +82,9 @@ class _Flattener:
                 tensors[id(outer)] = inner[id(symbol)]
             return
         self._layers.append(self._layer(node, label, tensors))
+        self.specs[label] = [
+            [list(symbol.shape), backend.standardize_dtype(symbol.dtype)] for symbol in node.outputs
+        ]
         for index, symbol in enumerate(node.outputs):
             tensors[id(symbol)] = Ref(label, index)
 

@@ -1,0 +1,106 @@
+"""New layers: what a kind with given parameters becomes at a place, and weights for it."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.blobs import BlobStore
+from outvote.core.model import REF, Layer, Ref, Weight
+from outvote.core.target import Run
+from outvote.mutate.subject import Spec
+from outvote.run.pool import Request
+
+_REMEMBERED = 4096
+
+
+@dataclass(frozen=True)
+class Made:
+    """A layer as Keras would make it: serialised, its weights' shapes, its outputs."""
+
+    spec: Mapping[str, Any]
+    weights: tuple[tuple[str, tuple[int, ...], str], ...]
+    outputs: tuple[Spec, ...]
+    joined: bool
+    firsts: tuple[Array, ...] = ()  # values of the weights that are not floats
+
+
+class Maker:
+    """Asks a worker what layers become, and remembers. `refused` counts what Keras would not."""
+
+    def __init__(self, ask: Callable[[Request], Run], blobs: BlobStore) -> None:
+        self._ask = ask
+        self._made: OrderedDict[str, Made | None] = OrderedDict()
+        self.blobs = blobs
+        self.refused = 0
+
+    def make(
+        self, kind: str, parameters: Mapping[str, Any], given: Sequence[Spec], joined: bool = False
+    ) -> Made | None:
+        """None where Keras refuses the combination."""
+        arguments = {
+            "kind": kind,
+            "parameters": parameters,
+            "given": [[spec.shape, spec.dtype] for spec in given],
+            "joined": joined,
+        }
+        key = json.dumps(arguments, sort_keys=True)
+        if key not in self._made:
+            self._made[key] = self._asked(arguments)
+            if len(self._made) > _REMEMBERED:
+                self._made.popitem(last=False)
+        self._made.move_to_end(key)
+        self.refused += self._made[key] is None
+        return self._made[key]
+
+    def _asked(self, arguments: Mapping[str, Any]) -> Made | None:
+        run = self._ask(Request("make", arguments))
+        if not run.ok:
+            return None
+        return Made(
+            run.reply["spec"],
+            tuple((name, tuple(shape), dtype) for name, shape, dtype in run.reply["weights"]),
+            tuple(Spec(tuple(shape), dtype) for shape, dtype in run.reply["outputs"]),
+            arguments["joined"],
+            run.arrays,
+        )
+
+    def layer(self, made: Made, name: str, reads: Sequence[Ref], rng: np.random.Generator) -> Layer:
+        """A layer of the graph, with drawn weights."""
+        refs: list[Any] = [{REF: [ref.producer, ref.index]} for ref in reads]
+        firsts = iter(made.firsts)
+        weights = []
+        for label, shape, dtype in made.weights:
+            floats = "float" in dtype
+            value = drawn_weight(label, shape, dtype, rng) if floats else next(firsts)
+            weights.append(Weight(label, self.blobs.put(value), tuple(value.shape)))
+        return Layer(
+            name=name,
+            kind=made.spec["kind"],
+            config={**made.spec["config"], "name": name},
+            args=[refs] if made.joined else refs,
+            weights=tuple(weights),
+            module=made.spec["module"],
+            registered=made.spec["registered"],
+            build=made.spec["build"],
+        )
+
+
+def drawn_weight(name: str, shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> Array:
+    """Values of a sensible size for a weight: what goes through the layer keeps its scale."""
+    if "variance" in name:
+        value = rng.uniform(0.5, 1.5, shape)
+    elif name.startswith(("gamma", "scale")):
+        value = 1 + 0.2 * rng.standard_normal(shape)
+    elif len(shape) < 2:
+        value = 0.1 * rng.standard_normal(shape)
+    else:
+        fan_in = max(1, int(np.prod(shape[:-1])))
+        value = rng.standard_normal(shape) / np.sqrt(fan_in)
+    return np.asarray(value, np.float32 if dtype == "bfloat16" else dtype)

@@ -1,0 +1,54 @@
+"""The rules, found by their folder: each file in `rules` is one, named like the paper names it."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from outvote.mutate import rules
+from outvote.mutate.subject import Subject
+from outvote.mutate.tools import Tools
+
+
+class Rule(Protocol):
+    """What a file in `rules` offers."""
+
+    NAME: str  # as in LEMON, section 3.1
+    TITLE: str
+
+    def sites(self, subject: Subject, tools: Tools) -> Sequence[Any]:
+        """Where the rule applies; empty where it does not."""
+        ...
+
+    def apply(self, subject: Subject, site: Any, tools: Tools, rng: np.random.Generator) -> Subject:
+        """A mutant. May raise `Impossible` when nothing it draws fits the site."""
+        ...
+
+
+def all_rules() -> dict[str, Rule]:
+    found: dict[str, Rule] = {}
+    for item in pkgutil.iter_modules(rules.__path__):
+        module: Any = importlib.import_module(f"{rules.__name__}.{item.name}")
+        found[module.NAME] = module
+    return found
+
+
+def mutate(rule: Rule, subject: Subject, tools: Tools, seed: Sequence[int]) -> Subject | None:
+    """Apply a rule at a random site; None where it cannot be applied. Same seed, same mutant."""
+    from outvote.mutate.chains import Impossible
+
+    rng = np.random.default_rng(list(seed))
+    sites = rule.sites(subject, tools)
+    if not sites:
+        return None
+    try:
+        return rule.apply(subject, sites[int(rng.integers(len(sites)))], tools, rng)
+    except Impossible:
+        return None
+
+
+Rules = Mapping[str, Rule]

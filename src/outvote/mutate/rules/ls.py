@@ -1,0 +1,43 @@
+"""Layer switch: exchanges two layers with the same input shape and the same output shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+
+from outvote.core.model import Layer
+from outvote.mutate.subject import Spec, Subject
+from outvote.mutate.tools import Tools
+
+NAME, TITLE = "LS", "layer switch"
+Pair = tuple[Layer, Layer]
+
+
+def sites(subject: Subject, tools: Tools) -> Sequence[Pair]:
+    alike: dict[tuple[Spec, tuple[Spec, ...]], list[Layer]] = {}
+    for layer in subject.model.layers:
+        alone = len(subject.calls_of(layer)) == 1
+        if alone and subject.has_one_input(layer) and not layer.kwargs:
+            key = (subject.reads(layer)[0], subject.specs[layer.name])
+            alike.setdefault(key, []).append(layer)
+    return [
+        (a, b)
+        for group in alike.values()
+        for a, b in combinations(group, 2)
+        if a.object_digest != b.object_digest
+    ]
+
+
+def apply(subject: Subject, site: Pair, tools: Tools, rng: np.random.Generator) -> Subject:
+    a, b = site
+    swapped = {a.name: _in_place_of(a, b), b.name: _in_place_of(b, a)}
+    return subject.with_layers(swapped.get(x.name, x) for x in subject.model.layers)
+
+
+def _in_place_of(place: Layer, other: Layer) -> Layer:
+    """The other layer's object where this one stands, under this one's name."""
+    config = {**other.config, "name": place.config.get("name", place.name)}
+    return replace(other, name=place.name, args=place.args, config=config)

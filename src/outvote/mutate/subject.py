@@ -1,0 +1,154 @@
+"""A model with the shapes of all its tensors, and the edits that keep it a valid graph."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from outvote.core.model import REF, Layer, Model, Ref
+
+
+@dataclass(frozen=True)
+class Spec:
+    """Shape and dtype of a tensor. The first dimension is the batch; None is free."""
+
+    shape: tuple[int | None, ...]
+    dtype: str
+
+    @property
+    def place(self) -> tuple[int | None, ...]:
+        """The shape of one instance."""
+        return self.shape[1:]
+
+    @property
+    def is_float(self) -> bool:
+        return "float" in self.dtype
+
+    @property
+    def size(self) -> int | None:
+        """Numbers per instance; None if a dimension is free."""
+        total = 1
+        for n in self.place:
+            if n is None:
+                return None
+            total *= n
+        return total
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a rule mutates. Edits return a new subject; this one stays as it is."""
+
+    model: Model
+    specs: Mapping[str, tuple[Spec, ...]]
+
+    @staticmethod
+    def of(model: Model, specs: Mapping[str, Sequence[Sequence[Any]]]) -> Subject:
+        """From what a worker told of a model it has read."""
+        known = {name: tuple(Spec(tuple(s), d) for s, d in found) for name, found in specs.items()}
+        fed = {item.name: (Spec(item.shape, item.dtype),) for item in model.inputs}
+        return Subject(model, {**fed, **known})
+
+    def spec(self, ref: Ref) -> Spec:
+        return self.specs[ref.producer][ref.index]
+
+    def reads(self, layer: Layer) -> list[Spec]:
+        return [self.spec(ref) for ref in layer.refs()]
+
+    def keeps_shape(self, layer: Layer) -> bool:
+        """Whether what comes out of a layer has the shape and dtype of everything that goes in."""
+        outputs, inputs = self.specs[layer.name], self.reads(layer)
+        return len(outputs) == 1 and bool(inputs) and all(i == outputs[0] for i in inputs)
+
+    def has_one_input(self, layer: Layer) -> bool:
+        return len(list(layer.refs())) == 1
+
+    def readers(self, name: str) -> list[Layer]:
+        return [layer for layer in self.model.layers if name in layer.inputs]
+
+    def calls_of(self, layer: Layer) -> list[Layer]:
+        """All calls of the same layer object, itself among them."""
+        root = layer.shares or layer.name
+        return [item for item in self.model.layers if root in (item.name, item.shares)]
+
+    def unused(self, name: str) -> str:
+        taken = set(self.specs)
+        number = 1
+        while f"{name}_{number}" in taken:
+            number += 1
+        return f"{name}_{number}"
+
+    def with_object(self, old: Layer, **changes: Any) -> Subject:
+        """The layer object changed in all its calls (weights or configuration)."""
+        calls = {item.name for item in self.calls_of(old)}
+        layers = [
+            replace(item, **changes) if item.name in calls else item for item in self.model.layers
+        ]
+        return replace(self, model=replace(self.model, layers=tuple(layers)))
+
+    def with_layers(
+        self,
+        layers: Iterable[Layer],
+        outputs: Iterable[Ref] | None = None,
+        specs: Mapping[str, tuple[Spec, ...]] | None = None,
+    ) -> Subject:
+        kept = tuple(layers)
+        model = replace(
+            self.model,
+            layers=kept,
+            outputs=tuple(outputs) if outputs is not None else self.model.outputs,
+        )
+        known = {**self.specs, **(specs or {})}
+        names = [item.name for item in model.inputs] + [layer.name for layer in kept]
+        return Subject(model, {name: known[name] for name in names})
+
+    def without(self, layer: Layer) -> Subject:
+        """The layer taken out; whoever read it reads its first input."""
+        source = next(iter(layer.refs()))
+        heirs = [item for item in self.calls_of(layer) if item.name != layer.name]
+        layers = []
+        for item in self.model.layers:
+            if item.name == layer.name:
+                continue
+            if item.shares == layer.name:  # the first remaining call owns the object now
+                root = heirs[0].name
+                item = replace(item, shares=None if item.name == root else root)
+            layers.append(_reading(item, Ref(layer.name), source))
+        outputs = [source if ref.producer == layer.name else ref for ref in self.model.outputs]
+        return self.with_layers(layers, outputs)
+
+    def inserted(
+        self, after: Ref, chain: Sequence[Layer], specs: Mapping[str, tuple[Spec, ...]]
+    ) -> Subject:
+        """A chain of new layers behind a tensor; whoever read the tensor reads the chain's end."""
+        end = Ref(chain[-1].name)
+        layers: list[Layer] = []
+        if after.producer in {item.name for item in self.model.inputs}:
+            layers += chain
+        for item in self.model.layers:
+            layers.append(_reading(item, after, end))
+            if item.name == after.producer:
+                layers += chain
+        outputs = [end if ref == after else ref for ref in self.model.outputs]
+        return self.with_layers(layers, outputs, specs)
+
+
+def _reading(layer: Layer, old: Ref, new: Ref) -> Layer:
+    """The layer with one tensor among its arguments exchanged."""
+    if old.producer not in layer.inputs:
+        return layer
+    return replace(
+        layer, args=_exchanged(layer.args, old, new), kwargs=_exchanged(layer.kwargs, old, new)
+    )
+
+
+def _exchanged(structure: Any, old: Ref, new: Ref) -> Any:
+    if isinstance(structure, Mapping):
+        if REF in structure:
+            same = tuple(structure[REF]) == (old.producer, old.index)
+            return {REF: [new.producer, new.index]} if same else structure
+        return {key: _exchanged(value, old, new) for key, value in structure.items()}
+    if isinstance(structure, list | tuple):
+        return [_exchanged(value, old, new) for value in structure]
+    return structure

@@ -1,0 +1,18 @@
+"""What a rule is given besides the model: weights, new layers, and the catalogue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from outvote.core.blobs import BlobStore
+from outvote.mutate.catalogue import Catalogue
+from outvote.mutate.maker import Maker
+
+
+@dataclass(frozen=True)
+class Tools:
+    """Shared by all rules of a campaign."""
+
+    blobs: BlobStore
+    maker: Maker
+    catalogue: Catalogue
