@@ -139,7 +139,7 @@ def test_the_evidence_proves_it_without_outvote(
 def test_masks_travel_into_the_evidence(real_pool: Pool, keras_file: Callable[..., Path]) -> None:
     """A recurrent layer's one-layer model takes the mask it had as an input."""
     from outvote.checking import read_model
-    from outvote.evidence import one_layer
+    from outvote.core.one_layer import one_layer
     from outvote.localize.stepping import steps
 
     path = keras_file(

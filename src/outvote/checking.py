@@ -134,7 +134,7 @@ def _stages(job: Job, checked: Checked, pool: Pool, watch: Watch) -> None:
     arrays = load_data(job.data) if isinstance(job.data, Path) else job.data
     with watch("Starting", pool, names):
         checked.hellos = pool.start(names)
-    _require_started(checked.hellos)
+    require_started(checked.hellos)
     with watch("Reading the model", pool, names):
         case = checked.case = _case(job, pool, arrays)
     count = case.data.count
@@ -251,7 +251,7 @@ def read_model(
     raise UsageError(f"reading {path} failed in {first.target}: {first.message}")
 
 
-def _require_started(hellos: Mapping[str, Run]) -> None:
+def require_started(hellos: Mapping[str, Run]) -> None:
     for name, run in hellos.items():
         if not run.ok:
             log = [] if run.reply else run.detail.strip().splitlines()

@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from dataclasses import replace
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from outvote.checking import Checked
 from outvote.core.arrays import Array
-from outvote.core.model import REF, Input, Layer, Model, Ref
-from outvote.core.states import State
-from outvote.core.target import Target
+from outvote.core.one_layer import one_layer
+from outvote.core.target import Run, Target
 from outvote.findings import Finding, parameters_of
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool, Request
@@ -27,25 +25,39 @@ def write_evidence(pool: Pool, checked: Checked, out: Path) -> dict[str, str]:
     """A folder per finding; returns the repro script of each fingerprint that has one."""
     repros = {}
     _remove_old(out / "findings")
+    targets = {target.name: target for target in checked.job.targets}
     for finding in checked.findings:
-        folder = out / "findings" / finding.fingerprint
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / "report.md").write_text(issue_text(finding, checked), encoding="utf-8")
-        fault = finding.fault
-        if fault is None or not fault.given:
-            continue
-        model, arrays = one_layer(fault.layer, fault.given)
-        np.savez(folder / "inputs.npz", allow_pickle=False, **_named(arrays))
-        path = folder / "model.keras"
-        arguments = {"model": model.to_json(), "path": str(path.absolute())}
-        saved = pool.ask(_writer(finding, pool), Request("save", arguments))
-        if not saved.ok:
-            (folder / "not-saved.txt").write_text(f"{saved.message}\n{saved.detail}")
-            continue
-        script = _script(fault, checked)
-        (folder / "repro.py").write_text(script, encoding="utf-8")
-        repros[finding.fingerprint] = str((folder / "repro.py").relative_to(out))
+        script = write_finding(pool, finding, targets, checked.hellos, out)
+        if script is not None:
+            repros[finding.fingerprint] = script
     return repros
+
+
+def write_finding(
+    pool: Pool,
+    finding: Finding,
+    targets: Mapping[str, Target],
+    hellos: Mapping[str, Run],
+    out: Path,
+) -> str | None:
+    """The folder of one finding; returns its repro script, from `out`, if it has one."""
+    folder = out / "findings" / finding.fingerprint
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "report.md").write_text(issue_text(finding, hellos), encoding="utf-8")
+    fault = finding.fault
+    if fault is None or not fault.given:
+        return None
+    model, arrays = one_layer(fault.layer, fault.given)
+    np.savez(folder / "inputs.npz", allow_pickle=False, **_named(arrays))
+    path = folder / "model.keras"
+    arguments = {"model": model.to_json(), "path": str(path.absolute())}
+    saved = pool.ask(_writer(finding, pool), Request("save", arguments))
+    if not saved.ok:
+        (folder / "not-saved.txt").write_text(f"{saved.message}\n{saved.detail}")
+        return None
+    script = _script(fault, {n: t for n, t in targets.items() if n in fault.outputs})
+    (folder / "repro.py").write_text(script, encoding="utf-8")
+    return str((folder / "repro.py").relative_to(out))
 
 
 def _remove_old(folder: Path) -> None:
@@ -53,42 +65,6 @@ def _remove_old(folder: Path) -> None:
     for old in folder.glob("*"):
         if re.fullmatch("[0-9a-f]{12}", old.name) and (old / "report.md").is_file():
             shutil.rmtree(old)
-
-
-def one_layer(layer: Layer, given: tuple[State, ...]) -> tuple[Model, list[Array]]:
-    """A model of this layer alone; a mask becomes an input that is passed as `mask`."""
-    arrays = [array for array, _ in given]
-    inputs = [
-        Input(f"x{i}", (None, *array.shape[1:]), array.dtype.name) for i, array in enumerate(arrays)
-    ]
-    numbers = iter(range(len(arrays)))
-    args = _renumbered(layer.args, numbers)
-    kwargs = dict(_renumbered(layer.kwargs, numbers))
-    masks = [mask for _, mask in given]
-    if any(mask is not None for mask in masks) and "mask" not in kwargs:
-        refs: list[Any] = []
-        for mask in masks:
-            if mask is None:
-                refs.append(None)
-                continue
-            name = f"x{len(inputs)}"
-            inputs.append(Input(name, (None, *mask.shape[1:]), mask.dtype.name))
-            arrays.append(mask)
-            refs.append({REF: [name, 0]})
-        kwargs["mask"] = refs[0] if len(refs) == 1 else refs
-    alone = replace(layer, args=args, kwargs=kwargs, shares=None)
-    return Model("one_layer", tuple(inputs), (alone,), (Ref(layer.name),)), arrays
-
-
-def _renumbered(structure: Any, numbers: Any) -> Any:
-    """Call arguments that read x0, x1, … in call order."""
-    if isinstance(structure, dict):
-        if REF in structure:
-            return {REF: [f"x{next(numbers)}", 0]}
-        return {key: _renumbered(value, numbers) for key, value in structure.items()}
-    if isinstance(structure, list | tuple):
-        return [_renumbered(value, numbers) for value in structure]
-    return structure
 
 
 def _named(arrays: list[Array]) -> dict[str, Array]:
@@ -106,8 +82,7 @@ def _writer(finding: Finding, pool: Pool) -> str:
     return order[0].name
 
 
-def _script(fault: Fault, checked: Checked) -> str:
-    targets = {t.name: t for t in checked.job.targets if t.name in fault.outputs}
+def _script(fault: Fault, targets: Mapping[str, Target]) -> str:
     told = {name: _environment(target) for name, target in targets.items()}
     expected = fault.vote.majority or ()
     return (
@@ -130,11 +105,11 @@ def _environment(target: Target) -> dict[str, str]:
     return env
 
 
-def issue_text(finding: Finding, checked: Checked) -> str:
+def issue_text(finding: Finding, hellos: Mapping[str, Run]) -> str:
     """The finding as the text of an issue for the accused library."""
     rows = [
         f"| {name} | {', '.join(f'{k} {v}' for k, v in run.reply.get('versions', {}).items())} |"
-        for name, run in checked.hellos.items()
+        for name, run in hellos.items()
     ]
     lines = [
         f"# {finding.title}",

@@ -68,7 +68,7 @@ def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
         "comparisons": [_comparison(pair, case, checked) for pair in checked.comparisons],
         "unique_inconsistencies": _unique(checked),
         "examples": _examples(case, checked),
-        "findings": [_finding(f, model, repros) for f in checked.findings],
+        "findings": [finding_result(f, model, repros) for f in checked.findings],
     }
 
 
@@ -179,7 +179,7 @@ def _unique(checked: Checked) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def _finding(finding: Finding, model: Model, repros: Mapping[str, str]) -> dict[str, Any]:
+def finding_result(finding: Finding, model: Model, repros: Mapping[str, str]) -> dict[str, Any]:
     layer = finding.layer
     return {
         "fingerprint": finding.fingerprint,

@@ -23,6 +23,7 @@ class BlobStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self._pinned: set[str] = set()
         folder.mkdir(parents=True, exist_ok=True)
 
     def put(self, array: Array) -> str:
@@ -51,6 +52,18 @@ class BlobStore:
         raw = np.memmap(path, np.uint8, "r", _HEADER, (size,))
         wire = from_bytes("uint16" if name == "bfloat16" else name, shape, raw)
         return decoded(name, wire)
+
+    def keep_only(self, digests: set[str]) -> int:
+        """Delete all other arrays; returns how many. Arrays that are mapped stay readable."""
+        others = [p for p in self.folder.iterdir() if p.name not in digests | self._pinned]
+        for path in others:
+            path.unlink(missing_ok=True)
+        return len(others)
+
+    def pin(self, digest: str) -> str:
+        """Spare an array from every `keep_only`."""
+        self._pinned.add(digest)
+        return digest
 
     def _write(self, path: Path, header: bytes, data: memoryview) -> None:
         handle, temporary = tempfile.mkstemp(dir=self.folder)

@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from typing import Any
 
 from outvote.core.errors import ProtocolError
@@ -70,7 +71,7 @@ class Layer:
         """Names of the layers and model inputs that feed this layer, each once."""
         return tuple(dict.fromkeys(ref.producer for ref in self.refs()))
 
-    @property
+    @cached_property
     def object_digest(self) -> str:
         """Identity of the layer apart from where it stands: kind, configuration and weights."""
         return digest_of(

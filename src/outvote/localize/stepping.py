@@ -75,9 +75,28 @@ def call_alone(
     pool: Pool, names: Sequence[str], layer: Layer, given: Sequence[State]
 ) -> dict[str, Outputs]:
     """One layer on given tensors, inside an open session; targets that fail are left out."""
-    header, arrays = pack(given)
-    runs = pool.ask_all(names, Request("call", {"layer": layer.name, "given": header}, arrays))
+    runs = run_alone(pool, names, layer, given)
     return {name: _outputs(run, "isolated") for name, run in runs.items() if run.ok}
+
+
+def run_alone(
+    pool: Pool, names: Sequence[str], layer: Layer, given: Sequence[State]
+) -> dict[str, Run]:
+    """One layer on given tensors, inside an open session, on each target."""
+    header, arrays = pack(given)
+    return pool.ask_all(names, Request("call", {"layer": layer.name, "given": header}, arrays))
+
+
+def alone(pool: Pool, names: Sequence[str], model: Model, given: Sequence[State]) -> Step:
+    """A model of one layer, given its tensors, on each target; the session stays open."""
+    layer = model.layers[0]
+    arrays = [array for array, _ in given]
+    opened = pool.ask_all(names, Request("open", {"model": model.to_json()}, arrays))
+    ready = [name for name in names if opened[name].ok]
+    runs = run_alone(pool, ready, layer, given)
+    failed = {name: run for name, run in {**opened, **runs}.items() if not run.ok}
+    outputs = {name: _outputs(run, "isolated") for name, run in runs.items() if run.ok}
+    return Step(layer, tuple(given), {}, outputs, failed)
 
 
 def _outputs(run: Run, key: str) -> Outputs:

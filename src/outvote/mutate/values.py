@@ -302,6 +302,7 @@ LEFT_ALONE = frozenset(
     "value_range fill_mode fill_value pad_to_aspect_ratio clip_limit bins expand_dims periodic "
     "scaling sequence_length max_freq top_db mag_exp min_power ref_power output_padding "
     "max_tokens num_oov_indices mask_token oov_token vocabulary_dtype idf_weights "
-    "addition_factor threshold_factor pad_to_max_tokens oov_method salt tie_weights reverse_dtype logit_soft_cap".split()
+    "addition_factor threshold_factor pad_to_max_tokens oov_method salt tie_weights "
+    "reverse_dtype logit_soft_cap".split()
 )
 FIRST = ("data_format", "padding", "filters", "axis", "strides")  # others depend on them

@@ -126,6 +126,31 @@ class Pool:
 
         return self._each(list(names), ask)
 
+    def ask_each(self, names: Iterable[str], requests: Sequence[Request]) -> list[dict[str, Run]]:
+        """Several questions to several workers; each goes on to its next without waiting."""
+        runs: dict[str, list[Run]] = {}
+
+        def answer(name: str) -> Run:
+            runs[name] = [self.ask(name, request) for request in requests]
+            return runs[name][-1]
+
+        wanted = list(names)
+        if requests:
+            self._each(wanted, answer)
+        return [{name: runs[name][i] for name in wanted} for i in range(len(requests))]
+
+    def memory(self, name: str) -> int:
+        """Bytes that a worker holds now; 0 while it is down."""
+        process = self._processes.get(name)
+        return process.check_peak() if process is not None and process.alive else 0
+
+    def recycle(self, name: str) -> None:
+        """End a worker; its next question starts a fresh one."""
+        with self._locks[name]:
+            process = self._processes.get(name)
+            if process is not None:
+                process.kill()
+
     def position(self, name: str) -> Position | None:
         process = self._processes.get(name)
         return process.position if process else None

@@ -124,11 +124,14 @@ class KerasWorker:
         batch: int,
         jitter: int | None = None,
         keep: bool = False,
+        watch: Sequence[str] = (),
+        rows: int = 1,
     ) -> Reply:
         """Run a model on stored inputs, batch by batch.
 
         `jitter` moves every tensor by one unit in the last place (a seed); `keep` re-uses and
-        keeps layer outputs across requests, in eager mode.
+        keeps layer outputs across requests, in eager mode. Then the first `rows` of what the
+        layers to `watch` gave come back too, behind the outputs.
         """
         import numpy as np
 
@@ -141,12 +144,19 @@ class KerasWorker:
         self._context.begin(len(starts) * layers_each)
         parts: list[list[Array]] = []
         names: list[str] = []
+        watched: dict[str, Any] = {}
+        seen: list[Array] = []
         with self._backend.no_gradients():
             for start in starts:
                 feeds = [np.array(item[start : start + batch]) for item in data]
                 if cached:
                     token = digest_of(inputs, start, batch)
-                    outputs, names = self._run_cached(parsed, feeds, token)
+                    first = start == 0
+                    outputs, names, hidden = self._run_cached(
+                        parsed, feeds, token, watch if first else ()
+                    )
+                    if first:
+                        watched, seen = _watched(watch, hidden, rows)
                 else:
                     outputs, names = self._program(parsed, jitter, feeds)(feeds)
                 parts.append(outputs)
@@ -156,7 +166,8 @@ class KerasWorker:
         whole = [
             np.concatenate(part) if len(part) > 1 else part[0] for part in zip(*parts, strict=True)
         ]
-        return {"dtypes": names, "cache_hits": self._outputs.hits}, whole
+        reply = {"dtypes": names, "cache_hits": self._outputs.hits, "watched": watched}
+        return reply, [*whole, *seen]
 
     def do_open(self, arrays: list[Array], model: Any) -> Reply:
         """Begin a session in which layers are computed one at a time; arrays are the inputs."""
@@ -220,17 +231,17 @@ class KerasWorker:
         return self._programs[key]
 
     def _run_cached(
-        self, model: Model, feeds: list[Array], token: str
-    ) -> tuple[list[Array], list[str]]:
+        self, model: Model, feeds: list[Array], token: str, watch: Sequence[str]
+    ) -> tuple[list[Array], list[str], list[list[Any]]]:
         from outvote.workers.backends import to_arrays, to_tensor
         from outvote.workers.keras_graph import Graph
 
         graph = Graph(model, self._workshop, self._context.enter)
         tensors = [to_tensor(feed) for feed in feeds]
-        outputs = to_arrays(graph.forward_cached(tensors, token, self._outputs))
+        outputs, hidden = graph.forward_cached(tensors, token, self._outputs, watch)
         for _ in model.layers:
             self._context.step()
-        return outputs
+        return *to_arrays(outputs), hidden
 
     def _reset_states(self, model: Model) -> None:
         """A stateful layer starts every run from its zero state."""
@@ -253,6 +264,29 @@ class KerasWorker:
         }
         registered = keras.saving.get_custom_objects()
         return {**found, **registered}
+
+
+def _watched(
+    names: Sequence[str], hidden: Sequence[Sequence[Any]], rows: int
+) -> tuple[dict[str, Any], list[Array]]:
+    """The first rows of hidden tensors and their masks: which have one, their dtypes, arrays."""
+    from outvote.core.states import pack
+    from outvote.workers.backends import to_arrays
+    from outvote.workers.keras_graph import get_mask
+
+    told: dict[str, Any] = {}
+    arrays: list[Array] = []
+    for name, tensors in zip(names, hidden, strict=True):
+        values, dtypes = to_arrays([tensor[:rows] for tensor in tensors])
+        masks = [get_mask(tensor) for tensor in tensors]
+        states = [
+            (value, None if mask is None else to_arrays([mask[:rows]])[0][0])
+            for value, mask in zip(values, masks, strict=True)
+        ]
+        header, flat = pack(states)
+        told[name] = {"masked": header, "dtypes": dtypes}
+        arrays += flat
+    return told, arrays
 
 
 def version_of(package: str) -> str:

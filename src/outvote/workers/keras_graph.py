@@ -205,14 +205,21 @@ class Graph:
         return [states[ref.producer][ref.index] for ref in self.model.outputs]
 
     def forward_cached(
-        self, feeds: Sequence[Tensor], feeds_digest: str, cache: OutputCache
-    ) -> list[Tensor]:
-        """The model's outputs, recomputing only what no earlier model computed on these feeds."""
+        self,
+        feeds: Sequence[Tensor],
+        feeds_digest: str,
+        cache: OutputCache,
+        watch: Sequence[str] = (),
+    ) -> tuple[list[Tensor], list[list[Tensor]]]:
+        """The model's outputs, recomputing only what no earlier model computed on these feeds.
+
+        Also what the layers to `watch` gave, hidden ones included.
+        """
         digests = self.model.digests()
         states: States = {
             item.name: [feed] for item, feed in zip(self.model.inputs, feeds, strict=True)
         }
-        wanted = {ref.producer for ref in self.model.outputs}
+        wanted = {ref.producer for ref in self.model.outputs} | set(watch)
         todo: list[Layer] = []
         for layer in reversed(self.model.layers):
             if layer.name not in wanted:
@@ -226,7 +233,8 @@ class Graph:
         for layer in reversed(todo):
             states[layer.name] = self.call(layer, states)
             cache.put(digests[layer.name] + feeds_digest, states[layer.name])
-        return [states[ref.producer][ref.index] for ref in self.model.outputs]
+        outputs = [states[ref.producer][ref.index] for ref in self.model.outputs]
+        return outputs, [states[name] for name in watch]
 
     def _fill(self, structure: Any, states: States) -> Any:
         """Call arguments with tensors in the place of references."""

@@ -1,0 +1,436 @@
+"""The loop: ask the strategy, run the mutants, judge, look into what is odd, tell the strategy.
+
+A generation is a handful of mutants: all are asked for, run and judged, then the strategy is
+told of them in order. It is stored in one transaction, together with the strategy's state.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from outvote.campaign.family import Birth, Family, Mutant
+from outvote.campaign.investigate import Investigator, Report, watched_by
+from outvote.campaign.job import FuzzJob
+from outvote.campaign.oracle import Judged, judge
+from outvote.campaign.performance import Drift, drifts, slow_targets
+from outvote.campaign.runner import Runner, Trial, inside
+from outvote.campaign.seeds import Seed, read_seeds, reader, with_truth
+from outvote.campaign.store import Row, Sample, Store
+from outvote.campaign.strongest import Strongest
+from outvote.checking import require_started
+from outvote.core.errors import UsageError
+from outvote.core.target import Run
+from outvote.evidence import write_finding
+from outvote.findings import Finding
+from outvote.mutate.catalogue import Catalogue
+from outvote.mutate.maker import Maker
+from outvote.mutate.registry import Rule, all_rules
+from outvote.mutate.tools import Tools
+from outvote.result import finding_result
+from outvote.run.pool import Pool, Request
+from outvote.search.registry import strategy
+from outvote.search.strategy import Choice, Memory, Outcome, Strategy
+
+_TRIES = 2000  # rules that do not apply, one after the other, before we give up
+_CANARY = 50  # mutants between two runs of the seed that measure time and memory
+_RECENT = 200
+
+
+@dataclass
+class Progress:
+    """What a person wants to see while it runs."""
+
+    tested: int = 0
+    valid: int = 0
+    rounding: int = 0
+    seconds: float = 0.0
+    findings: int = 0
+    best: float = 0.0  # the largest ACC of a mutant over its seed's
+    rules: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # used, succeeded
+    share: float = 0.0  # of the budget
+    last: str = ""  # title of the newest finding
+
+
+Watch = Callable[[Progress], None]
+
+
+class Campaign:
+    """One campaign in an open pool and store."""
+
+    def __init__(self, job: FuzzJob, pool: Pool, store: Store, out: Path) -> None:
+        self._job = job
+        self._pool = pool
+        self._store = store
+        self._out = out
+        self._names = [target.name for target in job.targets]
+        self._runner = Runner(pool, self._names, keep=job.keep_outputs)
+        self._investigator = Investigator(pool, job.targets, job.settings)
+        self._usual: dict[str, deque[float]] = {n: deque(maxlen=_RECENT) for n in self._names}
+        self._kinds: Counter[str] = Counter()
+        self._known: set[str] = set()  # fingerprints
+        self._progress = Progress()
+        self._looking = 0.0
+        self._making = 0.0
+        self._began = 0.0
+        self._before = 0.0  # seconds of earlier sittings
+
+    def run(self, watch: Watch = lambda progress: None) -> bool:
+        """Go on until the budget is spent; False when the user stopped it."""
+        self._began = time.monotonic()
+        self._before = float(self._store.fact("seconds", 0.0))
+        hellos = self._pool.start(self._names)
+        require_started(hellos)
+        self._hellos = hellos
+        self._store.note("hellos", {name: dict(run.reply) for name, run in hellos.items()})
+        self._seeds = {n + 1: seed for n, seed in enumerate(read_seeds(self._pool, self._job))}
+        self._tools = self._made_tools()
+        self._rules = chosen_rules(self._job.rules)
+        roots = {number: seed.subject for number, seed in self._seeds.items()}
+        self._family = Family(roots, self._rules, self._tools, self._job.seed)
+        try:
+            if self._store.fact("state") is None:
+                self._start()
+            self._restore()
+            watch(self._progress)
+            while not self._spent():
+                self._generation()
+                watch(self._progress)
+        except KeyboardInterrupt:
+            self._store.note("interrupted", True)
+            return False
+        self._drifts()
+        self._store.note("interrupted", False)
+        self._note_totals()
+        return True
+
+    @property
+    def _now(self) -> float:
+        return self._before + time.monotonic() - self._began
+
+    def _made_tools(self) -> Tools:
+        name = reader(self._job.targets).name
+        found = self._pool.ask(name, Request("catalogue", {}))
+        if not found.ok:
+            raise UsageError(f"{name} could not list the layers of its Keras: {found.message}")
+        catalogue = Catalogue.of(found.reply)
+        self._store.note("not_covered", dict(catalogue.not_covered))
+        self._store.note("drawable", sorted(catalogue.kinds))
+        maker = Maker(lambda request: self._pool.ask(name, request), self._pool.blobs)
+        return Tools(self._pool.blobs, maker, catalogue)
+
+    def _start(self) -> None:
+        """Run the seeds themselves: what they show is not the mutants' merit."""
+        strongest, accs = Strongest(), {}
+        trials = [Trial(seed, seed.case.model) for seed in self._seeds.values()]
+        rows, reports = [], []
+        for (number, seed), runs in zip(self._seeds.items(), self._runner.run(trials), strict=True):
+            self._require_one(seed, runs)
+            seed = self._settled(number, runs)
+            judged = judge(runs, (), seed.case.truth, self._job.settings)
+            accs[number] = judged.acc or 0.0
+            strongest.add(number, judged.mad(), first=True)
+            rows.append(self._row(number, None, number, None, judged, joined=True, layers=seed))
+            mutant = Mutant(_no_birth(number), number, seed.subject, ())
+            reports.append(self._look(mutant, judged))
+        memory = Memory.new(accs, sorted(self._rules), self._job.seed)
+        with self._store.transaction():
+            for row, report in zip(rows, reports, strict=True):
+                self._store.add(row)
+                self._keep(row.number, report)
+            self._store.note("state", memory.state())
+            self._store.note("strongest", strongest.state())
+
+    def _settled(self, number: int, runs: Mapping[str, Run]) -> Seed:
+        """The seed with a truth: its own answer on the reference where the data has none."""
+        judged = judge(runs, (), self._seeds[number].case.truth, self._job.settings)
+        first = next(iter(judged.outputs.values()))
+        self._seeds[number] = with_truth(self._seeds[number], first)
+        return self._seeds[number]
+
+    def _restore(self) -> None:
+        """Take up where the store stands."""
+        state = self._store.fact("state")
+        self._strategy: Strategy = strategy(self._job.strategy, Memory.restored(state))
+        self._strongest = Strongest.restored(self._store.fact("strongest"))
+        self._family.births = self._store.births()
+        self._accs = {row.number: row.acc for row in self._store.rows()}
+        self._next = max(self._accs) + 1
+        self._kinds = Counter(self._store.fact("kinds", {}))
+        self._known = {seen.fingerprint for seen in self._store.findings()}
+        tested = [row for row in self._store.rows() if row.rule is not None]
+        self._progress.tested = len(tested)
+        self._progress.valid = sum(row.outcome != "invalid" for row in tested)
+        self._progress.rounding = int(self._store.fact("rounding", 0))
+        self._progress.findings = len(self._known)
+        for number, seed in self._seeds.items():
+            if seed.case.truth.kind == "none":
+                self._settled(number, self._runner.run([Trial(seed, seed.case.model)])[0])
+        self._update()
+
+    def _generation(self) -> None:
+        began = time.monotonic()
+        bred = self._breed()
+        self._making += time.monotonic() - began
+        trials = [Trial(self._seeds[m.root], m.subject.model, watched_by(m)) for _, m in bred]
+        found = self._runner.run(trials)
+        rows: list[Row] = []
+        reports: list[Report] = []
+        for (choice, mutant), runs in zip(bred, found, strict=True):
+            truth = self._seeds[mutant.root].case.truth
+            judged = judge(runs, mutant.changed, truth, self._job.settings)
+            report = self._look(mutant, judged)
+            reports.append(report)
+            rows.append(self._tell(choice, mutant, judged, report))
+            self._measure(mutant, judged, report)
+        crossed = self._next // _CANARY != (self._next - len(bred)) // _CANARY
+        samples = self._canary() if crossed else []
+        with self._store.transaction():
+            for row, report in zip(rows, reports, strict=True):
+                self._store.add(row)
+                self._keep(row.number, report)
+            for sample in samples:
+                self._store.sample(sample)
+            self._store.note("state", self._strategy.state())
+            self._store.note("strongest", self._strongest.state())
+            self._note_totals()
+        self._family.sweep()
+        self._runner.recycle(self._job.memory_limit)
+        self._update()
+
+    def _breed(self) -> list[tuple[Choice, Mutant]]:
+        """As many mutants as a generation holds, and the budget allows."""
+        left = self._job.generation
+        if self._job.budget.mutants is not None:
+            left = min(left, self._job.budget.mutants - self._progress.tested)
+        bred: list[tuple[Choice, Mutant]] = []
+        tries = 0
+        while len(bred) < left:
+            choice = self._strategy.ask()
+            mutant = self._family.propose(self._next, choice.parent, choice.rule)
+            if mutant is None:
+                self._strategy.tell(choice, Outcome(None))
+                tries += 1
+                if tries > _TRIES:
+                    raise UsageError(
+                        f"none of the rules {', '.join(self._rules)} applies to the seeds; "
+                        "name others with --rules"
+                    )
+                continue
+            self._next += 1
+            bred.append((choice, mutant))
+        return bred
+
+    def _tell(self, choice: Choice, mutant: Mutant, judged: Judged, report: Report) -> Row:
+        number, acc = mutant.birth.number, judged.acc
+        breeds = self._job.breed_known or not (report.known or report.findings)
+        child = number if judged.valid else None
+        outcome = Outcome(child, acc if judged.valid else None, breeds)
+        joined = self._strategy.tell(choice, outcome)
+        if joined:
+            self._family.add(mutant)
+        self._accs[number] = acc
+        if judged.valid:
+            self._strongest.add(mutant.root, judged.mad(), first=False)
+            for name in mutant.changed:
+                self._kinds[mutant.subject.model.layer(name).kind] += 1
+            before = self._accs.get(mutant.root) or 0.0
+            if acc is not None and before > 0:
+                self._progress.best = max(self._progress.best, acc / before)
+        self._progress.tested += 1
+        self._progress.valid += judged.valid
+        self._progress.rounding += report.rounding
+        return self._row(
+            number, mutant.birth.parent, mutant.root, mutant.birth.rule, judged, joined, mutant
+        )
+
+    def _look(self, mutant: Mutant, judged: Judged) -> Report:
+        if not judged.suspicious:
+            return Report()
+        began = time.monotonic()
+        case = self._seeds[mutant.root].case_of(mutant.subject.model)
+        report = self._investigator.look(mutant, case, judged)
+        self._looking += time.monotonic() - began
+        return report
+
+    def _keep(self, number: int, report: Report) -> None:
+        """Store findings; a new one gets its folder first, so that none is named without proof."""
+        for finding in report.findings:
+            fingerprint = finding.fingerprint
+            if fingerprint in self._known:
+                self._store.again(fingerprint, number, self._now)
+                continue
+            targets = {target.name: target for target in self._job.targets}
+            script = write_finding(self._pool, finding, targets, self._hellos, self._out)
+            repros = {fingerprint: script} if script else {}
+            model = self._family.roots[next(iter(self._family.roots))].model
+            self._store.found(
+                fingerprint, number, self._now, finding_result(finding, model, repros)
+            )
+            self._known.add(fingerprint)
+            self._progress.findings += 1
+            self._progress.last = finding.title
+        for fingerprint in report.again - {f.fingerprint for f in report.findings}:
+            self._store.again(fingerprint, number, self._now)
+
+    def _measure(self, mutant: Mutant, judged: Judged, report: Report) -> None:
+        """A case that takes one target far longer than usual is repeated; then it is a finding."""
+        seconds = {name: inside(run) for name, run in judged.runs.items() if run.ok}
+        usual = {n: median(self._usual[n]) for n in seconds if len(self._usual[n]) >= _CANARY}
+        for name, taken in seconds.items():
+            self._usual[name].append(taken)
+        if len(usual) < len(self._names) or not slow_targets(seconds, usual):
+            return
+        trial = Trial(self._seeds[mutant.root], mutant.subject.model)
+        repeats = [self._runner.alone(trial) for _ in range(2)]
+        if not all(run.ok for runs in repeats for run in runs.values()):
+            return
+        again = {name: min(inside(runs[name]) for runs in repeats) for name in self._names}
+        for name in slow_targets(again, usual):
+            report.findings.append(self._slow(name, mutant, again, usual))
+
+    def _slow(
+        self,
+        name: str,
+        mutant: Mutant,
+        seconds: Mapping[str, float],
+        usual: Mapping[str, float],
+    ) -> Finding:
+        told = ", ".join(f"{n} {s:.2f} s (usually {usual[n]:.3f} s)" for n, s in seconds.items())
+        model = mutant.subject.model
+        return Finding(
+            kind="performance",
+            title=f"{name} takes {seconds[name]:.1f} s for one mutant, the others do not",
+            reason=f"The best of two repetitions, everything compiled: {told}.",
+            targets=(name,),
+            accused=name,
+            triage="unknown",
+            layer=model.layer(mutant.changed[0]) if mutant.changed else None,
+            library=self._pool.targets[name].library,
+        )
+
+    def _canary(self) -> list[Sample]:
+        """The first seed, as a whole, on every target: how long, and how large the worker is."""
+        seed = next(iter(self._seeds.values()))
+        runs = self._runner.alone(Trial(seed, seed.case.model))
+        return [
+            Sample(
+                self._next - 1,
+                name,
+                inside(run),
+                self._pool.memory(name),
+                self._pool.restarts[name],
+            )
+            for name, run in runs.items()
+            if run.ok
+        ]
+
+    def _drifts(self) -> None:
+        for drift in drifts(self._store.samples()):
+            finding = _drifted(drift, self._pool.targets[drift.target].library)
+            with self._store.transaction():
+                self._keep(self._next - 1, Report([finding]))
+
+    def _row(
+        self,
+        number: int,
+        parent: int | None,
+        root: int,
+        rule: str | None,
+        judged: Judged,
+        joined: bool,
+        layers: Mutant | Seed,
+    ) -> Row:
+        failed = next(iter(judged.failed.values()), None)
+        return Row(
+            number,
+            parent,
+            root,
+            rule,
+            self._job.seed if rule else None,
+            "invalid" if not judged.valid else "some" if judged.failed else "ok",
+            judged.acc,
+            joined,
+            len(layers.subject.model.layers),
+            sum(inside(run) for run in judged.runs.values()),
+            self._now,
+            f"{failed.target}: {failed.message[:500]}" if failed else "",
+        )
+
+    def _require_one(self, seed: Seed, runs: Mapping[str, Run]) -> None:
+        if not any(run.ok for run in runs.values()):
+            told = "; ".join(f"{n}: {' '.join(r.message.split())[:200]}" for n, r in runs.items())
+            raise UsageError(f"no target can run the seed {seed.name!r}: {told}")
+
+    def _note_totals(self) -> None:
+        note = self._store.note
+        note("seconds", self._now)
+        note("kinds", dict(self._kinds))
+        note("rounding", self._progress.rounding)
+        note("flaky", self._runner.flaky)
+        note("recycled", self._runner.recycled)
+        note("restarts", dict(self._pool.restarts))
+        note("busy", self._runner.busy)
+        note("looking", self._looking)
+        note("making", self._making)
+        note("looks", self._investigator.looks)
+        note("refused_draws", self._tools.maker.refused)
+        note("peaks", dict(self._pool.peaks))
+
+    def _update(self) -> None:
+        progress = self._progress
+        progress.seconds = self._now
+        progress.rules = {
+            name: (used, succeeded)
+            for name, (used, succeeded) in self._strategy.state()["tallies"].items()
+        }
+        progress.share = self._share()
+
+    def _share(self) -> float:
+        budget, shares = self._job.budget, [0.0]
+        if budget.mutants is not None:
+            shares.append(self._progress.tested / max(1, budget.mutants))
+        if budget.seconds is not None:
+            shares.append(self._now / budget.seconds)
+        if budget.coverage is not None:
+            drawable = self._tools.catalogue.kinds
+            covered = sum(kind in self._kinds for kind in drawable) / len(drawable)
+            shares.append(covered / budget.coverage)
+        return max(shares)
+
+    def _spent(self) -> bool:
+        return self._share() >= 1.0
+
+
+def chosen_rules(names: Sequence[str]) -> dict[str, Rule]:
+    known = all_rules()
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        raise UsageError(f"there is no rule {unknown[0]!r}; the rules are {', '.join(known)}")
+    return {name: known[name] for name in (names or known)}
+
+
+def _drifted(drift: Drift, library: str) -> Finding:
+    unit = "s" if drift.what == "seconds" else "MiB"
+    scale = 1.0 if drift.what == "seconds" else 1 / 2**20
+    points = ", ".join(f"{number}: {value * scale:.3g}" for number, value in drift.series)
+    return Finding(
+        kind="performance",
+        title=f"{drift.target} needs ever more {'time' if unit == 's' else 'memory'} for the "
+        f"same model: {drift.before * scale:.3g} {unit}, later {drift.after * scale:.3g} {unit}",
+        reason=f"The seed was run again and again during the campaign. {unit} after mutant "
+        f"number: {points}.",
+        targets=(drift.target,),
+        accused=drift.target,
+        triage="unknown",
+        library=library,
+        detail=drift.what,
+    )
+
+
+def _no_birth(number: int) -> Birth:
+    return Birth(number, 0, "", 0)

@@ -1,0 +1,213 @@
+"""From a suspicious mutant to findings: the layer alone, on every target, with equal tensors.
+
+What is found once is not looked into again: a layer of the same kind and parameters on which the
+same targets part is a further hit of the same finding.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from outvote.blame import Blame, choose_reference
+from outvote.campaign.family import Mutant
+from outvote.campaign.oracle import Judged
+from outvote.core.model import Layer, Model, digest_of
+from outvote.core.one_layer import one_layer
+from outvote.core.states import State
+from outvote.core.target import Outcome, Target
+from outvote.data import Case
+from outvote.findings import Finding, findings_from_faults, parameters_of
+from outvote.judge.compare import Comparison, Settings
+from outvote.localize.isolated import judge_step
+from outvote.localize.localize import Localization
+from outvote.localize.stepping import Step, alone
+from outvote.noise import inputs_to_probe, measure_noise
+from outvote.run.pool import Pool, Request
+
+_REMEMBERED = 20_000
+
+
+@dataclass
+class Report:
+    """What came of one investigation."""
+
+    findings: list[Finding] = field(default_factory=list)
+    again: set[str] = field(default_factory=set)  # fingerprints of findings seen once more
+    rounding: bool = False  # the outputs differ, and rounding explains it
+
+    @property
+    def known(self) -> bool:
+        """Whether all there was to say had a finding already."""
+        return bool(self.again) and not self.findings
+
+
+class Investigator:
+    """Looks into mutants, and remembers which layers are guilty and which are cleared."""
+
+    def __init__(self, pool: Pool, targets: Sequence[Target], settings: Settings) -> None:
+        self._pool = pool
+        self._targets = {target.name: target for target in targets}
+        self._settings = settings
+        self._guilty: dict[str, dict[str, tuple[str, ...]]] = {}  # layer → fingerprint → targets
+        self._cleared: set[str] = set()
+        self._failures: dict[str, str] = {}
+        self.looks = 0
+
+    def look(self, mutant: Mutant, case: Case, judged: Judged) -> Report:
+        report = Report()
+        if judged.failed:
+            self._failed(case, judged, report)
+        for name in judged.odd:
+            self._odd_layer(mutant, judged, name, report)
+        apart = self._unexplained(mutant.subject.model, judged.apart, report)
+        if apart and not report.findings and len(judged.outputs) > 1:
+            self._whole(case, judged, apart, report)
+        return report
+
+    def _odd_layer(self, mutant: Mutant, judged: Judged, name: str, report: Report) -> None:
+        """A new layer on which targets differ: run it alone, on the same tensors."""
+        layer = mutant.subject.model.layer(name)
+        known = self._guilty.get(signature(layer))
+        if known:
+            report.again.update(known)
+            return
+        given = _given(layer, judged, self._reference(judged.hidden))
+        if given is None:
+            return
+        key = digest_of(layer.object_digest, [_digest(state) for state in given])
+        if key in self._cleared:
+            return
+        for finding in self.isolate(layer, given):
+            report.findings.append(finding)
+            self._remember(finding, layer)
+        if not report.findings:
+            self._cleared.add(key)
+            if len(self._cleared) > _REMEMBERED:
+                self._cleared.clear()
+
+    def isolate(self, layer: Layer, given: Sequence[State]) -> list[Finding]:
+        """The layer as a model of its own, on every target."""
+        self.looks += 1
+        plain = [(array, None) for array, _ in given]
+        model, _ = one_layer(layer, tuple(plain))
+        names = list(self._targets)
+        step = alone(self._pool, names, model, given)
+        gaps = {n: r for n, r in step.failed.items() if r.outcome is Outcome.UNSUPPORTED}
+        failed = {n: r for n, r in step.failed.items() if n not in gaps}
+        step = Step(step.layer, step.given, {}, step.isolated, failed)
+        if not step.isolated:
+            return []
+        reference = self._reference(step.isolated)
+        taking_part = {n: t for n, t in self._targets.items() if n not in gaps}
+        _, tolerance, fault = judge_step(self._pool, step, reference, taking_part, self._settings)
+        self._pool.ask_all(list(step.isolated), Request("close", {}))
+        if fault is None:
+            return []
+        found = Localization(reference, {}, {}, {layer.name: tolerance}, {}, (fault,))
+        return [f.but(localization=None) for f in findings_from_faults(found, taking_part, [0])]
+
+    def _failed(self, case: Case, judged: Judged, report: Report) -> None:
+        fresh = {}
+        for name, run in judged.failed.items():
+            known = self._failures.get(_failure_key(name, run.layer, run.message, case.model))
+            if known is None:
+                fresh[name] = run
+            else:
+                report.again.add(known)
+        if not fresh:
+            return
+        self.looks += 1
+        runs = {n: r for n, r in judged.runs.items() if r.ok or n in fresh}
+        for finding in self._blame(case, judged).failures(runs):
+            finding = finding.but(localization=None)
+            report.findings.append(finding)
+            if finding.layer is not None:
+                self._remember(finding, finding.layer)
+            for name in set(finding.targets) & set(fresh):
+                run = fresh[name]
+                key = _failure_key(name, run.layer, run.message, case.model)
+                self._failures[key] = finding.fingerprint
+
+    def _unexplained(
+        self, model: Model, apart: Iterable[Comparison], report: Report
+    ) -> list[Comparison]:
+        """Pairs that differ though none of the two is known to err on a layer of this model."""
+        guilty: set[str] = set()
+        for layer in model.layers:
+            for fingerprint, targets in self._guilty.get(signature(layer), {}).items():
+                guilty.update(targets)
+                if any(set(targets) & set(pair.targets) for pair in apart):
+                    report.again.add(fingerprint)
+        guilty.update(n for f in report.findings for n in f.targets)
+        return [pair for pair in apart if not guilty & set(pair.targets)]
+
+    def _whole(
+        self, case: Case, judged: Judged, apart: Sequence[Comparison], report: Report
+    ) -> None:
+        """Outputs that differ, and no new layer does: rounding that adds up, or an older layer."""
+        self.looks += 1
+        instrument = [self._reference(judged.outputs)]
+        indices = inputs_to_probe(apart)
+        noise = None
+        if indices:
+            noise = measure_noise(
+                self._pool, case.model, case.data, indices, judged.outputs, instrument
+            )
+        factor = self._settings.noise_factor
+        explained = noise.explained(apart, judged.outputs, factor) if noise else set()
+        left = [pair for pair in apart if pair.targets not in explained]
+        if not left:
+            report.rounding = True
+            return
+        for finding in self._blame(case, judged).differences(left, ()):
+            if finding.triage == "precision":
+                report.rounding = True
+                continue
+            report.findings.append(finding)
+            if finding.layer is not None:
+                self._remember(finding, finding.layer)
+
+    def _blame(self, case: Case, judged: Judged) -> Blame:
+        return Blame(self._pool, case, self._settings, case.data.count, judged.outputs)
+
+    def _reference(self, names: Iterable[str]) -> str:
+        return choose_reference(list(names), self._targets)
+
+    def _remember(self, finding: Finding, layer: Layer) -> None:
+        self._guilty.setdefault(signature(layer), {})[finding.fingerprint] = finding.targets
+
+
+def signature(layer: Layer) -> str:
+    """Layers that would show the same fault: same kind, same parameters."""
+    return digest_of(layer.kind, parameters_of(layer), layer.config.get("dtype"))
+
+
+def _given(layer: Layer, judged: Judged, reference: str) -> list[State] | None:
+    """What the layer read on the reference; None where that was not watched."""
+    states = judged.hidden[reference].states
+    given = []
+    for ref in layer.refs():
+        if ref.producer not in states:
+            return None
+        given.append(states[ref.producer][ref.index])
+    return given
+
+
+def _digest(state: State) -> str:
+    return hashlib.sha256(state[0].tobytes()).hexdigest()
+
+
+def _failure_key(target: str, layer: str | None, message: str, model: Model) -> str:
+    kind = next((item.kind for item in model.layers if item.name == layer), None)
+    head = "".join(c for c in message[:80] if not c.isdigit())
+    return digest_of(target, kind, head)
+
+
+def watched_by(mutant: Mutant) -> list[str]:
+    """New layers, and what they read: enough to run them alone."""
+    names: dict[str, None] = {}
+    for name in mutant.changed:
+        names.update(dict.fromkeys((*mutant.subject.model.layer(name).inputs, name)))
+    return list(names)

@@ -1,0 +1,96 @@
+"""What a campaign is asked to do. It is stored with the campaign, so that it can be resumed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from outvote.core.target import Target
+from outvote.judge.compare import Settings
+from outvote.run.process import Limits
+
+MAD_THRESHOLD = 0.4  # T (LEMON, section 4.4)
+_GENERATION = 8
+
+
+@dataclass(frozen=True)
+class Budget:
+    """When a campaign ends: after so many mutants, so many seconds, or so many layer kinds."""
+
+    mutants: int | None = None
+    seconds: float | None = None
+    coverage: float | None = None  # share of the drawable layer kinds that mutants have held
+
+
+@dataclass(frozen=True)
+class SeedFile:
+    """A model to breed from, and its data."""
+
+    name: str
+    model: Path
+    data: Path | None
+
+
+@dataclass(frozen=True)
+class FuzzJob:
+    """Everything `fuzz` is asked to do."""
+
+    seeds: tuple[SeedFile, ...]
+    targets: tuple[Target, ...]
+    strategy: str = "lemon"
+    budget: Budget = Budget(mutants=500)
+    seed: int = 0
+    inputs: int = 32  # of each seed's data
+    jobs: int | None = None
+    mad_threshold: float = MAD_THRESHOLD
+    breed_known: bool = False  # also breed from mutants whose difference is a known finding
+    keep_outputs: bool = True  # incremental execution: workers keep layers' outputs
+    generation: int = _GENERATION  # mutants that are asked for before the strategy is told
+    rules: tuple[str, ...] = ()  # all, if none is named
+    memory_limit: int = 3 << 30  # a worker above it is replaced by a fresh one
+    limits: Limits = field(default_factory=lambda: Limits(silence_seconds=60.0))
+
+    @property
+    def settings(self) -> Settings:
+        return Settings(metrics=("mad", "relative"), mad_threshold=self.mad_threshold)
+
+    def stored(self) -> dict[str, Any]:
+        """What a resumed campaign must agree on, as JSON."""
+        return {
+            "seeds": [
+                [s.name, str(s.model.absolute()), str(s.data.absolute()) if s.data else None]
+                for s in self.seeds
+            ],
+            "targets": [target.name for target in self.targets],
+            "strategy": self.strategy,
+            "budget": asdict(self.budget),
+            "seed": self.seed,
+            "inputs": self.inputs,
+            "mad_threshold": self.mad_threshold,
+            "breed_known": self.breed_known,
+            "generation": self.generation,
+            "rules": list(self.rules),
+        }
+
+    @staticmethod
+    def restored(data: Mapping[str, Any], targets: Mapping[str, Target]) -> FuzzJob:
+        return FuzzJob(
+            seeds=tuple(
+                SeedFile(name, Path(model), Path(file) if file else None)
+                for name, model, file in data["seeds"]
+            ),
+            targets=tuple(targets[name] for name in data["targets"]),
+            strategy=data["strategy"],
+            budget=Budget(**data["budget"]),
+            seed=data["seed"],
+            inputs=data["inputs"],
+            mad_threshold=data["mad_threshold"],
+            breed_known=data["breed_known"],
+            generation=data["generation"],
+            rules=tuple(data["rules"]),
+        )
+
+    def but(self, **changes: Any) -> FuzzJob:
+        return replace(self, **changes)

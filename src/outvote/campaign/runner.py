@@ -1,0 +1,81 @@
+"""Runs models on all targets, and tells a death that repeats from one that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from outvote.campaign.seeds import Seed
+from outvote.core.model import Model
+from outvote.core.target import Outcome, Run
+from outvote.run.pool import Pool, Request
+
+_DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
+_ROWS = 2  # inputs on which hidden layers are compared
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A model to run, and the hidden layers to look at."""
+
+    seed: Seed
+    model: Model
+    watch: Sequence[str] = ()
+
+
+@dataclass
+class Runner:
+    """Asks the workers. `flaky` counts deaths that did not repeat in a fresh worker."""
+
+    pool: Pool
+    names: Sequence[str]
+    keep: bool = True
+    flaky: int = 0
+    recycled: int = 0
+    busy: dict[str, float] = field(default_factory=dict)  # seconds inside each target
+
+    def run(self, trials: Sequence[Trial]) -> list[dict[str, Run]]:
+        """Every trial on every target; deaths are tried once more."""
+        requests = [self._request(trial) for trial in trials]
+        found = self.pool.ask_each(self.names, requests)
+        for request, runs in zip(requests, found, strict=True):
+            for name, run in runs.items():
+                if run.outcome in _DEATHS:
+                    runs[name] = self._once_more(name, request, run)
+                self.busy[name] = self.busy.get(name, 0.0) + inside(runs[name])
+        return found
+
+    def alone(self, trial: Trial) -> dict[str, Run]:
+        """One trial, computed as a whole: nothing kept from earlier models is used."""
+        return self.pool.ask_all(self.names, self._request(trial, keep=False))
+
+    def recycle(self, limit: int) -> None:
+        """Replace workers that have grown beyond a limit."""
+        for name in self.names:
+            if self.pool.memory(name) > limit:
+                self.pool.recycle(name)
+                self.recycled += 1
+
+    def _request(self, trial: Trial, keep: bool | None = None) -> Request:
+        keep = self.keep if keep is None else keep
+        arguments = {
+            "model": trial.model.to_json(),
+            "inputs": list(trial.seed.inputs),
+            "batch": trial.seed.case.data.count,
+            "keep": keep,
+            "watch": list(trial.watch) if keep else [],
+            "rows": _ROWS,
+        }
+        return Request("run", arguments, steps=len(trial.model.layers))
+
+    def _once_more(self, name: str, request: Request, first: Run) -> Run:
+        second = self.pool.ask(name, request)
+        if second.outcome in _DEATHS:
+            return second
+        self.flaky += 1
+        return second
+
+
+def inside(run: Run) -> float:
+    """Seconds that the target itself took."""
+    return float(run.reply.get("seconds", 0.0)) if run.ok else run.seconds

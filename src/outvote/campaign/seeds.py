@@ -1,0 +1,82 @@
+"""The models a campaign starts from: read, with their data, and the truth to measure D_MAD by."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from outvote.campaign.job import FuzzJob, SeedFile
+from outvote.core.errors import UsageError
+from outvote.core.model import Model
+from outvote.core.target import Target
+from outvote.data import Case, fit, load_data, random_data
+from outvote.judge.compare import Outputs
+from outvote.judge.truth import Truth, interpret
+from outvote.modelfile import inspect
+from outvote.mutate.subject import Subject
+from outvote.run.pool import Pool, Request
+
+
+@dataclass(frozen=True)
+class Seed:
+    """An initial model, ready to be run."""
+
+    name: str
+    case: Case
+    subject: Subject
+    inputs: tuple[str, ...]  # digests of its inputs in the blob store
+
+    def case_of(self, model: Model) -> Case:
+        """A descendant on the same inputs."""
+        return replace(self.case, model=model)
+
+
+def read_seeds(pool: Pool, job: FuzzJob) -> list[Seed]:
+    """All seeds, read by the first released, eager target."""
+    return [_read(pool, job, file) for file in job.seeds]
+
+
+def check_files(seeds: Sequence[SeedFile]) -> None:
+    """Say what is wrong with a file before any framework is started."""
+    for seed in seeds:
+        inspect(seed.model, None)
+        if seed.data is not None:
+            load_data(seed.data)
+
+
+def _read(pool: Pool, job: FuzzJob, file: SeedFile) -> Seed:
+    target = reader(job.targets)
+    arguments = {"path": str(file.model.absolute()), "weights": None}
+    run = pool.ask(target.name, Request("read", arguments))
+    if not run.ok:
+        raise UsageError(f"reading {file.model} failed in {target.name}: {run.message}")
+    model = Model.from_json(run.reply["model"])
+    shapes = run.reply["output_shapes"]
+    if file.data is None:
+        data = random_data(model, job.inputs, job.seed)
+    else:
+        arrays = {name: array[: job.inputs] for name, array in load_data(file.data).items()}
+        data = fit(arrays, model, str(file.data), allow_nan=False)
+    case = Case(model, shapes, data, interpret(data.truth, shapes[0]))
+    digests = tuple(pool.blobs.pin(pool.blobs.put(array)) for array in data.inputs)
+    return Seed(file.name, case, Subject.of(model, run.reply["specs"]), digests)
+
+
+def with_truth(seed: Seed, outputs: Outputs) -> Seed:
+    """D_MAD needs ground truth; where the data has none, the seed's own answer stands for it."""
+    if seed.case.truth.kind != "none":
+        return seed
+    answer = np.nan_to_num(outputs.arrays[0].astype(np.float64))
+    return replace(seed, case=replace(seed.case, truth=Truth(given=answer)))
+
+
+def reader(targets: Sequence[Target]) -> Target:
+    """Who reads models and says what new layers would be: a released library, quick at it."""
+    order = ("torch", "jax", "numpy", "tensorflow")
+    rank = {name: place for place, name in enumerate(order)}
+    return min(
+        targets,
+        key=lambda t: (t.setup is not None, t.mode != "eager", rank.get(t.backend, len(order))),
+    )

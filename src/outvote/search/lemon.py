@@ -1,0 +1,67 @@
+"""LEMON's guidance (section 3.2): rare seeds first, rules by their success, amplifiers breed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from outvote.search.strategy import Choice, Member, Memory, Outcome
+
+NAME = "lemon"
+P = 0.08  # of the geometric distribution over the ranks of the rules (section 4.4)
+
+
+class Strategy:
+    """Roulette wheel over seeds (equations 4, 5), Metropolis-Hastings over rules (equation 6)."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def ask(self) -> Choice:
+        return Choice(self._seed(), self._rule())
+
+    def tell(self, choice: Choice, outcome: Outcome) -> bool:
+        """A mutant joins the pool when its ACC is not below its seed's (Algorithm 1, line 23)."""
+        if outcome.child is None:
+            return False
+        memory = self._memory
+        parent = memory.find(choice.parent)
+        parent.chosen += 1
+        tally = memory.tallies[choice.rule]
+        tally.used += 1
+        amplified = outcome.acc is not None and outcome.acc >= parent.acc
+        tally.succeeded += amplified
+        memory.last = choice.rule
+        if not amplified or not outcome.breeds:
+            return False
+        memory.members.append(Member(outcome.child, float(outcome.acc or 0.0)))
+        return True
+
+    def state(self) -> dict[str, Any]:
+        return self._memory.state()
+
+    def members(self) -> Sequence[int]:
+        return [member.number for member in self._memory.members]
+
+    def _seed(self) -> int:
+        """Roulette wheel on 1 / (times chosen + 1)."""
+        members = self._memory.members
+        scores = [1 / (member.chosen + 1) for member in members]
+        spot = self._memory.rng.random() * sum(scores)
+        for member, score in zip(members, scores, strict=True):
+            spot -= score
+            if spot <= 0:
+                return member.number
+        return members[-1].number
+
+    def _rule(self) -> str:
+        """Accept rule b after a with probability min(1, (1 - p)^(k_b - k_a))."""
+        memory = self._memory
+        ranked = sorted(memory.tallies, key=lambda name: -memory.tallies[name].ratio)
+        if memory.last is None:
+            return str(memory.rng.choice(ranked))
+        before = ranked.index(memory.last)
+        while True:
+            after = int(memory.rng.integers(len(ranked)))
+            if memory.rng.random() < (1 - P) ** (after - before):
+                return ranked[after]

@@ -1,0 +1,42 @@
+"""LEMON_r, the baseline: the same rules on the same pool, without guidance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from outvote.search.strategy import Choice, Member, Memory, Outcome
+
+NAME = "random"
+
+
+class Strategy:
+    """Any seed, any rule; every mutant that runs may breed."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    def ask(self) -> Choice:
+        memory = self._memory
+        seed = memory.members[int(memory.rng.integers(len(memory.members)))]
+        return Choice(seed.number, str(memory.rng.choice(sorted(memory.tallies))))
+
+    def tell(self, choice: Choice, outcome: Outcome) -> bool:
+        if outcome.child is None:
+            return False
+        memory = self._memory
+        parent = memory.find(choice.parent)
+        parent.chosen += 1
+        tally = memory.tallies[choice.rule]
+        tally.used += 1
+        tally.succeeded += outcome.acc is not None and outcome.acc >= parent.acc
+        if outcome.acc is None or not outcome.breeds:
+            return False
+        memory.members.append(Member(outcome.child, outcome.acc))
+        return True
+
+    def state(self) -> dict[str, Any]:
+        return self._memory.state()
+
+    def members(self) -> Sequence[int]:
+        return [member.number for member in self._memory.members]

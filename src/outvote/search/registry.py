@@ -1,0 +1,29 @@
+"""The strategies, found by their folder: each file with a NAME and a `Strategy` is one."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from typing import Any
+
+from outvote import search
+from outvote.core.errors import UsageError
+from outvote.search.strategy import Memory, Strategy
+
+
+def strategies() -> dict[str, Any]:
+    """The class of every strategy by the name users give."""
+    found = {}
+    for item in pkgutil.iter_modules(search.__path__):
+        module: Any = importlib.import_module(f"{search.__name__}.{item.name}")
+        if hasattr(module, "NAME"):
+            found[module.NAME] = module.Strategy
+    return found
+
+
+def strategy(name: str, memory: Memory) -> Strategy:
+    known = strategies()
+    if name not in known:
+        raise UsageError(f"there is no strategy {name!r}; choose from {', '.join(sorted(known))}")
+    made: Strategy = known[name](memory)
+    return made

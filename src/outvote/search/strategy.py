@@ -1,0 +1,101 @@
+"""What every strategy has in common: the pool of models to breed from, and its ask and tell."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A model to breed from, by its number, and the rule to use on it."""
+
+    parent: int
+    rule: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a choice. `child` is None where the rule did not apply or nothing ran.
+
+    `acc` is LEMON's ACC: the inconsistencies of the mutant, summed over inputs and pairs.
+    """
+
+    child: int | None
+    acc: float | None = None
+    breeds: bool = True  # False: not wanted in the pool, whatever the strategy thinks of it
+
+
+class Strategy(Protocol):
+    """Proposes and learns. Its state is plain data, so that a campaign can stop and go on."""
+
+    def ask(self) -> Choice: ...
+    def tell(self, choice: Choice, outcome: Outcome) -> bool:
+        """Learn from a mutant; True when it joined the pool."""
+        ...
+
+    def state(self) -> dict[str, Any]: ...
+    def members(self) -> Sequence[int]: ...
+
+
+@dataclass
+class Member:
+    """A model in the pool."""
+
+    number: int
+    acc: float
+    chosen: int = 0
+
+
+@dataclass
+class Tally:
+    """How often a rule was used, and how often its mutant was worth keeping."""
+
+    used: int = 0
+    succeeded: int = 0
+
+    @property
+    def ratio(self) -> float:
+        return self.succeeded / self.used if self.used else 0.0
+
+
+@dataclass
+class Memory:
+    """What a strategy knows. It is saved and restored as a whole."""
+
+    members: list[Member]
+    tallies: dict[str, Tally]
+    rng: np.random.Generator
+    last: str | None = None
+
+    @staticmethod
+    def new(seeds: Mapping[int, float], rules: Sequence[str], seed: int) -> Memory:
+        """For the initial models, given with their ACC."""
+        members = [Member(number, acc) for number, acc in seeds.items()]
+        rng = np.random.default_rng([seed, 0x5EA6C8])
+        return Memory(members, {rule: Tally() for rule in sorted(rules)}, rng)
+
+    def find(self, number: int) -> Member:
+        return next(member for member in self.members if member.number == number)
+
+    def state(self) -> dict[str, Any]:
+        return {
+            "members": [[m.number, m.acc, m.chosen] for m in self.members],
+            "tallies": {name: [t.used, t.succeeded] for name, t in self.tallies.items()},
+            "rng": self.rng.bit_generator.state,
+            "last": self.last,
+        }
+
+    @staticmethod
+    def restored(state: Mapping[str, Any]) -> Memory:
+        rng = np.random.default_rng()
+        rng.bit_generator.state = state["rng"]
+        return Memory(
+            [Member(*row) for row in state["members"]],
+            {name: Tally(*row) for name, row in state["tallies"].items()},
+            rng,
+            state["last"],
+        )
