@@ -30,6 +30,8 @@ class Blame:
     settings: Settings
     batch_size: int
     outputs: Mapping[str, Outputs]  # of the targets that finished
+    # One input shows a fault in its smallest form; a whole batch has shapes that were compiled.
+    one_input: bool = True
 
     @property
     def _finished(self) -> dict[str, Target]:
@@ -42,7 +44,8 @@ class Blame:
         if raised:
             involved = {**self._finished, **{name: self.pool.targets[name] for name in raised}}
             reference = choose_reference(tuple(self._finished), involved)
-            located = self._localize([0], reference, involved)
+            first = [0] if self.one_input else self._batch_of(0)
+            located = self._localize(first, reference, involved)
             faults = findings_from_faults(located, involved, [0])
             found = [finding for finding in faults if set(finding.targets) & set(raised)]
         told = {name for finding in found for name in finding.targets}
@@ -80,16 +83,19 @@ class Blame:
         agreeing = [name for name in voted.majority if name in finished]
         reference = choose_reference(agreeing or list(finished), finished)
         worst = pair.worst_input
-        batch = balanced_batch(self.case.data.count, self.batch_size)
-        start = worst // batch * batch
-        whole = list(range(start, min(start + batch, self.case.data.count)))
-        for indices in ([worst], whole):
+        whole = self._batch_of(worst)
+        for indices in ([worst], whole) if self.one_input else (whole,):
             located = self._localize(indices, reference, finished)
             faults = findings_from_faults(located, finished, [worst])
             found = [finding for finding in faults if set(finding.targets) & set(pair.targets)]
             if found or len(whole) == 1:
                 break
         return found or [self._whole_graph(pair, voted, located)]
+
+    def _batch_of(self, index: int) -> list[int]:
+        batch = balanced_batch(self.case.data.count, self.batch_size)
+        start = index // batch * batch
+        return list(range(start, min(start + batch, self.case.data.count)))
 
     def _localize(
         self, indices: Sequence[int], reference: str, targets: Mapping[str, Target]

@@ -69,7 +69,7 @@ class Campaign:
         self._out = out
         self._names = [target.name for target in job.targets]
         self._runner = Runner(pool, self._names, keep=job.keep_outputs)
-        self._investigator = Investigator(pool, job.targets, job.settings)
+        self._investigator = Investigator(self._runner, job.targets, job.settings)
         self._usual: dict[str, deque[float]] = {n: deque(maxlen=_RECENT) for n in self._names}
         self._kinds: Counter[str] = Counter()
         self._known: set[str] = set()  # fingerprints
@@ -252,8 +252,8 @@ class Campaign:
         if not judged.suspicious:
             return Report()
         began = time.monotonic()
-        case = self._seeds[mutant.root].case_of(mutant.subject.model)
-        report = self._investigator.look(mutant, case, judged)
+        seed = self._seeds[mutant.root]
+        report = self._investigator.look(seed, mutant.subject.model, judged)
         self._looking += time.monotonic() - began
         return report
 

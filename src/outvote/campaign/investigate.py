@@ -6,13 +6,14 @@ same targets part is a further hit of the same finding.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from outvote.blame import Blame, choose_reference
 from outvote.campaign.family import Mutant
 from outvote.campaign.oracle import Judged
+from outvote.campaign.runner import Runner, Trial
+from outvote.campaign.seeds import Seed
 from outvote.core.model import Layer, Model, digest_of
 from outvote.core.one_layer import one_layer
 from outvote.core.states import State
@@ -24,7 +25,7 @@ from outvote.localize.isolated import judge_step
 from outvote.localize.localize import Localization
 from outvote.localize.stepping import Step, alone
 from outvote.noise import inputs_to_probe, measure_noise
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Request
 
 _REMEMBERED = 20_000
 
@@ -46,8 +47,9 @@ class Report:
 class Investigator:
     """Looks into mutants, and remembers which layers are guilty and which are cleared."""
 
-    def __init__(self, pool: Pool, targets: Sequence[Target], settings: Settings) -> None:
-        self._pool = pool
+    def __init__(self, runner: Runner, targets: Sequence[Target], settings: Settings) -> None:
+        self._runner = runner
+        self._pool = runner.pool
         self._targets = {target.name: target for target in targets}
         self._settings = settings
         self._guilty: dict[str, dict[str, tuple[str, ...]]] = {}  # layer → fingerprint → targets
@@ -55,37 +57,45 @@ class Investigator:
         self._failures: dict[str, str] = {}
         self.looks = 0
 
-    def look(self, mutant: Mutant, case: Case, judged: Judged) -> Report:
+    def look(self, seed: Seed, model: Model, judged: Judged) -> Report:
         report = Report()
+        case = seed.case_of(model)
         if judged.failed:
             self._failed(case, judged, report)
-        for name in judged.odd:
-            self._odd_layer(mutant, judged, name, report)
-        apart = self._unexplained(mutant.subject.model, judged.apart, report)
+        self._odd_layers(seed, model, judged, report)
+        apart = self._unexplained(model, judged.apart, report)
         if apart and not report.findings and len(judged.outputs) > 1:
             self._whole(case, judged, apart, report)
         return report
 
-    def _odd_layer(self, mutant: Mutant, judged: Judged, name: str, report: Report) -> None:
-        """A new layer on which targets differ: run it alone, on the same tensors."""
-        layer = mutant.subject.model.layer(name)
-        known = self._guilty.get(signature(layer))
-        if known:
+    def _odd_layers(self, seed: Seed, model: Model, judged: Judged, report: Report) -> None:
+        """New layers on which targets differ: run each alone, on the same tensors."""
+        fresh = []
+        for layer in map(model.layer, judged.odd):
+            known = self._guilty.get(signature(layer), {})
             report.again.update(known)
+            if not known and digest_of(model.digests()[layer.name], seed.name) not in self._cleared:
+                fresh.append(layer)
+        if not fresh:
             return
-        given = _given(layer, judged, self._reference(judged.hidden))
-        if given is None:
+        reference = self._reference(judged.hidden)
+        names = list(dict.fromkeys(name for layer in fresh for name in layer.inputs))
+        states = self._runner.hidden(reference, Trial(seed, model, names))
+        if states is None:
             return
-        key = digest_of(layer.object_digest, [_digest(state) for state in given])
-        if key in self._cleared:
-            return
-        for finding in self.isolate(layer, given):
-            report.findings.append(finding)
-            self._remember(finding, layer)
-        if not report.findings:
-            self._cleared.add(key)
-            if len(self._cleared) > _REMEMBERED:
-                self._cleared.clear()
+        for layer in fresh:
+            given = [states[ref.producer][ref.index] for ref in layer.refs()]
+            found = self.isolate(layer, given)
+            for finding in found:
+                report.findings.append(finding)
+                self._remember(finding, layer)
+            if not found:
+                self._clear(digest_of(model.digests()[layer.name], seed.name))
+
+    def _clear(self, key: str) -> None:
+        if len(self._cleared) > _REMEMBERED:
+            self._cleared.clear()
+        self._cleared.add(key)
 
     def isolate(self, layer: Layer, given: Sequence[State]) -> list[Finding]:
         """The layer as a model of its own, on every target."""
@@ -170,7 +180,8 @@ class Investigator:
                 self._remember(finding, finding.layer)
 
     def _blame(self, case: Case, judged: Judged) -> Blame:
-        return Blame(self._pool, case, self._settings, case.data.count, judged.outputs)
+        count = case.data.count
+        return Blame(self._pool, case, self._settings, count, judged.outputs, one_input=False)
 
     def _reference(self, names: Iterable[str]) -> str:
         return choose_reference(list(names), self._targets)
@@ -184,21 +195,6 @@ def signature(layer: Layer) -> str:
     return digest_of(layer.kind, parameters_of(layer), layer.config.get("dtype"))
 
 
-def _given(layer: Layer, judged: Judged, reference: str) -> list[State] | None:
-    """What the layer read on the reference; None where that was not watched."""
-    states = judged.hidden[reference].states
-    given = []
-    for ref in layer.refs():
-        if ref.producer not in states:
-            return None
-        given.append(states[ref.producer][ref.index])
-    return given
-
-
-def _digest(state: State) -> str:
-    return hashlib.sha256(state[0].tobytes()).hexdigest()
-
-
 def _failure_key(target: str, layer: str | None, message: str, model: Model) -> str:
     kind = next((item.kind for item in model.layers if item.name == layer), None)
     head = "".join(c for c in message[:80] if not c.isdigit())
@@ -206,8 +202,5 @@ def _failure_key(target: str, layer: str | None, message: str, model: Model) -> 
 
 
 def watched_by(mutant: Mutant) -> list[str]:
-    """New layers, and what they read: enough to run them alone."""
-    names: dict[str, None] = {}
-    for name in mutant.changed:
-        names.update(dict.fromkeys((*mutant.subject.model.layer(name).inputs, name)))
-    return list(names)
+    """The hidden layers to compare: those that the parent does not have."""
+    return list(mutant.changed)

@@ -23,7 +23,7 @@ _SCREEN = 1e-5  # relative difference of a hidden layer that is worth a closer l
 class Hidden:
     """What one target gave inside the model: tensors with masks, and dtypes, by layer."""
 
-    states: Mapping[str, list[State]]
+    states: dict[str, list[State]]
     dtypes: Mapping[str, list[str]]
 
 
@@ -83,13 +83,14 @@ def judge(
     outputs, hidden = {}, {}
     for name, run in runs.items():
         if run.ok:
-            outputs[name], hidden[name] = _split(run)
+            outputs[name], hidden[name] = split(run)
     comparisons = compare_all(outputs, truth, settings)
     odd = tuple(layer for layer in changed if _differs(layer, hidden))
     return Judged(runs, outputs, hidden, comparisons, odd)
 
 
-def _split(run: Run) -> tuple[Outputs, Hidden]:
+def split(run: Run) -> tuple[Outputs, Hidden]:
+    """A run's outputs, and what came back of hidden layers."""
     dtypes = run.reply["dtypes"]
     watched = run.reply.get("watched") or {}
     queue = list(run.arrays[len(dtypes) :])

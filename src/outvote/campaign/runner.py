@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from outvote.campaign.oracle import split
 from outvote.campaign.seeds import Seed
 from outvote.core.model import Model
+from outvote.core.states import State
 from outvote.core.target import Outcome, Run
 from outvote.run.pool import Pool, Request
 
 _DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
-_ROWS = 2  # inputs on which hidden layers are compared
+_ROWS = 1  # inputs on which hidden layers are compared
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,12 @@ class Runner:
         """One trial, computed as a whole: nothing kept from earlier models is used."""
         return self.pool.ask_all(self.names, self._request(trial, keep=False))
 
+    def hidden(self, name: str, trial: Trial) -> dict[str, list[State]] | None:
+        """What hidden layers gave on one target, for all inputs; None if it fails now."""
+        request = self._request(trial, rows=trial.seed.case.data.count, keep=True)
+        run = self.pool.ask(name, request)
+        return split(run)[1].states if run.ok else None
+
     def recycle(self, limit: int) -> None:
         """Replace workers that have grown beyond a limit."""
         for name in self.names:
@@ -56,7 +64,7 @@ class Runner:
                 self.pool.recycle(name)
                 self.recycled += 1
 
-    def _request(self, trial: Trial, keep: bool | None = None) -> Request:
+    def _request(self, trial: Trial, keep: bool | None = None, rows: int = _ROWS) -> Request:
         keep = self.keep if keep is None else keep
         arguments = {
             "model": trial.model.to_json(),
@@ -64,7 +72,7 @@ class Runner:
             "batch": trial.seed.case.data.count,
             "keep": keep,
             "watch": list(trial.watch) if keep else [],
-            "rows": _ROWS,
+            "rows": rows,
         }
         return Request("run", arguments, steps=len(trial.model.layers))
 
