@@ -101,6 +101,8 @@ class Campaign:
                 self._generation()
                 watch(self._progress)
         except KeyboardInterrupt:
+            if self._store.fact("state") is None:
+                raise
             self._store.note("interrupted", True)
             return False
         self._drifts()
@@ -359,6 +361,9 @@ class Campaign:
             sum(inside(run) for run in judged.runs.values()),
             self._now,
             f"{failed.target}: {failed.message[:500]}" if failed else "",
+            " ".join(layers.subject.model.layer(n).kind for n in layers.changed)
+            if isinstance(layers, Mutant)
+            else layers.name,
         )
 
     def _require_one(self, seed: Seed, runs: Mapping[str, Run]) -> None:

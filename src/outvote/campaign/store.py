@@ -23,7 +23,7 @@ CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE mutants (
     number INTEGER PRIMARY KEY, parent INTEGER, root INTEGER NOT NULL, rule TEXT, seed INTEGER,
     outcome TEXT NOT NULL, acc REAL, joined INTEGER NOT NULL, layers INTEGER NOT NULL,
-    seconds REAL NOT NULL, at REAL NOT NULL, message TEXT NOT NULL);
+    seconds REAL NOT NULL, at REAL NOT NULL, message TEXT NOT NULL, new TEXT NOT NULL);
 CREATE TABLE findings (
     fingerprint TEXT PRIMARY KEY, count INTEGER NOT NULL, first INTEGER NOT NULL,
     last INTEGER NOT NULL, first_at REAL NOT NULL, last_at REAL NOT NULL, data TEXT NOT NULL);
@@ -48,7 +48,8 @@ class Row:
     layers: int
     seconds: float  # spent inside targets
     at: float  # seconds since the campaign began
-    message: str = ""
+    message: str = ""  # what the first target that failed said
+    new: str = ""  # kinds of the layers that its parent does not have
 
 
 @dataclass(frozen=True)

@@ -53,3 +53,16 @@ def above_zero(text: str) -> float:
     if value == 0:
         raise argparse.ArgumentTypeError(f"expected a number above 0, received {text!r}")
     return value
+
+
+def budget(text: str) -> tuple[str, float]:
+    """A number of mutants (500) or a time (90s, 20m, 2h), as (what, how much)."""
+    units = {"s": 1.0, "m": 60.0, "h": 3600.0}
+    try:
+        if text[-1:] in units:
+            return "seconds", above_zero(text[:-1]) * units[text[-1]]
+        return "mutants", positive(text)
+    except argparse.ArgumentTypeError:
+        raise argparse.ArgumentTypeError(
+            f"expected a number of mutants (500) or a time (90s, 20m, 2h), received {text!r}"
+        ) from None

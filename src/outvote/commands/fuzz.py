@@ -1,0 +1,186 @@
+"""`outvote fuzz`: breed mutants of models on which targets differ more and more."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from outvote.commands.options import (
+    CONSISTENT,
+    FINDINGS,
+    INTERRUPTED,
+    RAW,
+    above_zero,
+    budget,
+    names,
+    number,
+    percent,
+    positive,
+)
+from outvote.core.errors import UsageError
+
+_EXAMPLES = """\
+examples:
+  outvote fuzz lenet5 --budget 500
+      500 mutants of a model of the zoo (`outvote zoo list`) on all installed targets
+  outvote fuzz model.keras --data val.npz --budget 20m --targets tensorflow,jax,torch
+      a model of your own, for twenty minutes
+  outvote fuzz lenet5 transformer --strategy random --seed 7 --out baseline
+      several seeds, without guidance, repeatable
+  outvote fuzz --resume baseline --budget 2000
+      go on with a campaign that was stopped, or wants more
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    fuzz = commands.add_parser(
+        "fuzz",
+        help="breed mutant models and find on which targets differ, fail or turn NaN",
+        description="Breed mutants of seed models, run them on several targets, and look into "
+        "every difference until its layer is found (LEMON).",
+        epilog=_EXAMPLES,
+        formatter_class=RAW,
+    )
+    fuzz.add_argument("seeds", nargs="*", metavar="SEED", help="model file, or name in the zoo")
+    fuzz.add_argument(
+        "--data",
+        type=Path,
+        action="append",
+        metavar="FILE",
+        help=".npz for a seed that is a file; once per such seed; default: random inputs",
+    )
+    fuzz.add_argument("--targets", type=names, metavar="A,B,...", help="default: tensorflow, "
+        "jax, torch, as far as installed")  # fmt: skip
+    fuzz.add_argument("--strategy", default="lemon", help="lemon or random (%(default)s)")
+    fuzz.add_argument(
+        "--budget", type=budget, metavar="N|TIME", help="mutants (500) or time (20m); default: 500"
+    )
+    fuzz.add_argument(
+        "--until-coverage",
+        type=percent,
+        metavar="P",
+        help="stop when P percent of the layer kinds were drawn",
+    )
+    fuzz.add_argument(
+        "--out", type=Path, default=Path("outvote-fuzz"), metavar="DIR", help="default: %(default)s"
+    )
+    fuzz.add_argument("--resume", type=Path, metavar="DIR", help="go on with a campaign")
+    fuzz.add_argument("--seed", type=int, default=0, help="of the random choices (%(default)s)")
+    fuzz.add_argument("--jobs", type=positive, metavar="N", help="targets at work at once")
+    fuzz.add_argument(
+        "--inputs", type=positive, default=32, metavar="N", help="per seed (%(default)s)"
+    )
+    fuzz.add_argument("--rules", type=names, metavar="LA,GF,...", help="default: all twelve")
+    fuzz.add_argument(
+        "--mad-threshold",
+        type=number,
+        default=0.4,
+        metavar="T",
+        help="D_MAD that counts as inconsistent (%(default)s)",
+    )
+    fuzz.add_argument(
+        "--breed-known",
+        action="store_true",
+        help="also breed from mutants that show a known finding, as LEMON does",
+    )
+    fuzz.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
+    fuzz.add_argument("--quiet", action="store_true", help="no progress")
+    limits = fuzz.add_argument_group("limits of a worker")
+    limits.add_argument(
+        "--timeout",
+        type=above_zero,
+        default=60.0,
+        metavar="S",
+        help="without progress (%(default)s)",
+    )
+    limits.add_argument(
+        "--memory",
+        type=above_zero,
+        default=3.0,
+        metavar="GIB",
+        help="replace a worker that holds more (%(default)s)",
+    )
+    fuzz.set_defaults(action=_fuzz)
+
+
+def _fuzz(options: argparse.Namespace) -> int:
+    from outvote.api import prepare_folder
+    from outvote.campaign.job import Budget, FuzzJob
+    from outvote.config import load_config
+    from outvote.fuzzing import resume, start
+    from outvote.run.process import Limits
+    from outvote.targets import choose, known_targets
+    from outvote.terminal_fuzz import FuzzTerminal
+
+    config = load_config(options.config)
+    known = known_targets(config.targets, config.folder)
+    wanted = None
+    if options.budget is not None or options.until_coverage is not None:
+        what, amount = options.budget or ("", 0)
+        wanted = Budget(
+            mutants=int(amount) if what == "mutants" else None,
+            seconds=amount if what == "seconds" else None,
+            coverage=options.until_coverage / 100 if options.until_coverage else None,
+        )
+    terminal = FuzzTerminal(options.quiet)
+    if options.resume is not None:
+        if options.seeds:
+            raise UsageError(
+                f"--resume goes on with the seeds of {options.resume}; "
+                f"leave out {options.seeds[0]!r}"
+            )
+        out = options.resume
+        with terminal.live() as watch:
+            result = resume(out, known, watch, wanted, options.jobs)
+    else:
+        out = options.out
+        job = FuzzJob(
+            seeds=_seeds(options.seeds, options.data or []),
+            targets=tuple(choose(options.targets or _default(known), known)),
+            strategy=options.strategy,
+            budget=wanted or Budget(mutants=500),
+            seed=options.seed,
+            inputs=options.inputs,
+            jobs=options.jobs,
+            mad_threshold=options.mad_threshold,
+            breed_known=options.breed_known,
+            rules=tuple(options.rules or ()),
+            memory_limit=int(options.memory * 2**30),
+            limits=Limits(silence_seconds=options.timeout),
+        )
+        prepare_folder(out)
+        with terminal.live() as watch:
+            result = start(job, out, watch)
+    terminal.show(result, out)
+    if result["interrupted"]:
+        return INTERRUPTED
+    return CONSISTENT if result["verdict"] == "consistent" else FINDINGS
+
+
+def _default(known: Any) -> list[str] | None:
+    """OpenVINO compiles every mutant, which takes most of the time: it is for those who ask."""
+    from outvote.targets import missing_packages
+
+    found = [n for n in ("tensorflow", "jax", "torch") if not missing_packages(known[n])]
+    return found if len(found) > 1 else None
+
+
+def _seeds(wanted: list[str], data: list[Path]) -> Any:
+    from outvote.campaign.job import SeedFile
+
+    if not wanted:
+        raise UsageError("name at least one seed: a model file, or a name of `outvote zoo list`")
+    files = [name for name in wanted if _is_file(name)]
+    if len(data) > len(files):
+        raise UsageError(
+            f"--data was given {len(data)} times for {len(files)} model files; "
+            "models of the zoo bring their own data"
+        )
+    given = dict(zip(files, data, strict=False))
+    return tuple(SeedFile(Path(name).stem, Path(name), given.get(name)) for name in wanted)
+
+
+def _is_file(name: str) -> bool:
+    return Path(name).suffix in (".keras", ".h5", ".hdf5") or Path(name).exists()

@@ -1,0 +1,95 @@
+"""`report.md` of a campaign: the same tables for terminals and merge requests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from outvote.report.files import write_atomically
+from outvote.report.wording import number, share
+
+
+def write(result: dict[str, Any], folder: Path) -> Path:
+    """Write `report.md` into the folder."""
+    return write_atomically(folder / "report.md", render(result))
+
+
+def render(result: dict[str, Any]) -> str:
+    """The report as Markdown."""
+    seeds = ", ".join(seed["name"] for seed in result["seeds"])
+    lines = [
+        f"# {result['summary']}",
+        "",
+        f"Strategy {result['strategy']}, seeds {seeds}, targets "
+        f"{', '.join(t['name'] for t in result['targets'])}.",
+        "",
+        *[f"Warning: {warning}." for warning in result["warnings"]],
+        f"{result['valid']} of {result['tested']} mutants were valid; {result['rounding']} differed "
+        f"by rounding only; {result['flaky']} failures did not repeat.",
+        "",
+        "## Findings",
+        "",
+        *_table(
+            ("finding", "verdict", "kind", "times", "bred by", "what"),
+            [
+                (
+                    f["fingerprint"],
+                    f["triage"],
+                    f["kind"],
+                    f["count"],
+                    " → ".join(step["rule"] or step["new"] for step in f["lineage"]),
+                    f["title"],
+                )
+                for f in result["findings"]
+            ],
+        ),
+        "## Bugs by target and kind",
+        "",
+        *_table(
+            ("target", "kind", "first shown by mutants", "by seeds"),
+            [(b["target"], b["kind"], b["by_mutants"], b["by_seeds"]) for b in result["bugs"]],
+        ),
+        "## Amplification",
+        "",
+        *_table(
+            ("seed", "pair", "inconsistencies", "mutants only", "mean D_MAD", "amplification"),
+            [
+                (
+                    a["seed"],
+                    " / ".join(a["targets"]),
+                    a["inconsistencies"],
+                    a["mutants_only"],
+                    f"{_mean(a['initial_mean'])} → {_mean(a['mutants_mean'])}",
+                    share(a["amplification"]),
+                )
+                for a in result["amplification"]
+            ],
+        ),
+        "## Rules",
+        "",
+        *_table(
+            ("rule", "mutants", "valid", "amplified", "findings"),
+            [
+                (r["rule"], r["tested"], r["valid"], r["amplified"], r["findings"])
+                for r in result["rules"]
+            ],
+        ),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _mean(value: float | None) -> str:
+    return "–" if value is None else number(value)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    if not rows:
+        return ["None.", ""]
+    told = [" | ".join(_cell(value) for value in row) for row in rows]
+    rule = "|".join("---" for _ in headings)
+    return [f"| {' | '.join(headings)} |", f"|{rule}|", *(f"| {row} |" for row in told), ""]
+
+
+def _cell(value: Any) -> str:
+    return " ".join(str(value).split()).replace("|", "\\|")
