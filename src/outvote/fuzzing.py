@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from outvote.api import prepare_folder
 from outvote.campaign.campaign import Campaign, Watch, chosen_rules
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.seeds import check_files
@@ -32,6 +33,7 @@ def start(job: FuzzJob, out: Path, watch: Watch = lambda progress: None) -> dict
         raise UsageError(
             f"a comparison needs two targets; received {', '.join(t.name for t in job.targets)}"
         )
+    prepare_folder(out)
     with closing(Store(out, create=True)) as store:
         store.note("job", job.stored())
         store.note("created", datetime.now(UTC).isoformat(timespec="seconds"))

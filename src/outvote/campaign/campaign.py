@@ -24,6 +24,7 @@ from outvote.campaign.store import Row, Sample, Store
 from outvote.campaign.strongest import Strongest
 from outvote.checking import require_started
 from outvote.core.errors import UsageError
+from outvote.core.model import Model
 from outvote.core.target import Run
 from outvote.evidence import write_finding
 from outvote.findings import Finding
@@ -143,7 +144,7 @@ class Campaign:
         with self._store.transaction():
             for row, report in zip(rows, reports, strict=True):
                 self._store.add(row)
-                self._keep(row.number, report)
+                self._keep(row.number, self._seeds[row.number].case.model, report)
             self._store.note("state", memory.state())
             self._store.note("strongest", strongest.state())
 
@@ -192,9 +193,9 @@ class Campaign:
         crossed = self._next // _CANARY != (self._next - len(bred)) // _CANARY
         samples = self._canary() if crossed else []
         with self._store.transaction():
-            for row, report in zip(rows, reports, strict=True):
+            for (_, mutant), row, report in zip(bred, rows, reports, strict=True):
                 self._store.add(row)
-                self._keep(row.number, report)
+                self._keep(row.number, mutant.subject.model, report)
             for sample in samples:
                 self._store.sample(sample)
             self._store.note("state", self._strategy.state())
@@ -259,7 +260,7 @@ class Campaign:
         self._looking += time.monotonic() - began
         return report
 
-    def _keep(self, number: int, report: Report) -> None:
+    def _keep(self, number: int, model: Model, report: Report) -> None:
         """Store findings; a new one gets its folder first, so that none is named without proof."""
         for finding in report.findings:
             fingerprint = finding.fingerprint
@@ -269,10 +270,8 @@ class Campaign:
             targets = {target.name: target for target in self._job.targets}
             script = write_finding(self._pool, finding, targets, self._hellos, self._out)
             repros = {fingerprint: script} if script else {}
-            model = self._family.roots[next(iter(self._family.roots))].model
-            self._store.found(
-                fingerprint, number, self._now, finding_result(finding, model, repros)
-            )
+            told = finding_result(finding, model, repros)
+            self._store.found(fingerprint, number, self._now, told)
             self._known.add(fingerprint)
             self._progress.findings += 1
             self._progress.last = finding.title
@@ -333,9 +332,9 @@ class Campaign:
 
     def _drifts(self) -> None:
         for drift in drifts(self._store.samples()):
-            finding = _drifted(drift, self._pool.targets[drift.target].library)
+            found = Report([_drifted(drift, self._pool.targets[drift.target].library)])
             with self._store.transaction():
-                self._keep(self._next - 1, Report([finding]))
+                self._keep(self._next - 1, next(iter(self._seeds.values())).case.model, found)
 
     def _row(
         self,

@@ -106,7 +106,6 @@ def add(commands: Any) -> None:
 
 
 def _fuzz(options: argparse.Namespace) -> int:
-    from outvote.api import prepare_folder
     from outvote.campaign.job import Budget, FuzzJob
     from outvote.config import load_config
     from outvote.fuzzing import resume, start
@@ -150,7 +149,6 @@ def _fuzz(options: argparse.Namespace) -> int:
             memory_limit=int(options.memory * 2**30),
             limits=Limits(silence_seconds=options.timeout),
         )
-        prepare_folder(out)
         with terminal.live() as watch:
             result = start(job, out, watch)
     terminal.show(result, out)

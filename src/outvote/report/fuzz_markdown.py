@@ -25,8 +25,8 @@ def render(result: dict[str, Any]) -> str:
         f"{', '.join(t['name'] for t in result['targets'])}.",
         "",
         *[f"Warning: {warning}." for warning in result["warnings"]],
-        f"{result['valid']} of {result['tested']} mutants were valid; {result['rounding']} differed "
-        f"by rounding only; {result['flaky']} failures did not repeat.",
+        f"{result['valid']} of {result['tested']} mutants were valid; {result['rounding']} "
+        f"differed by rounding only; {result['flaky']} failures did not repeat.",
         "",
         "## Findings",
         "",

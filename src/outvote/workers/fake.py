@@ -1,7 +1,7 @@
 """A target in plain NumPy that can lie, crash, hang and worse on demand. For tests.
 
 What it does wrong stands in the environment: `OUTVOTE_FAKE="lie:LAYER"` and the like (see
-MISDEEDS); `start` in the place of LAYER means at start-up. Without it, it is honest.
+MISDEEDS); LAYER is a name or a kind, and `start` means at start-up. Without it, it is honest.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.model import Input, Layer, Model, Ref, Weight
+from outvote.workers.fake_layers import KINDS, PARAMETERS, weights_of
 from outvote.workers.main import Context, Refused, Reply
 
 
@@ -58,7 +59,30 @@ class FakeWorker:
         name = data["layers"][-1]["name"]
         shape, dtype = tuple(data["input"]), data.get("dtype", "float32")
         model = Model("fake", (Input("x", shape, dtype),), layers, (Ref(name),))
-        return {"model": model.to_json(), "output_shapes": [data["output"]]}, ()
+        specs = {} if None in shape[1:] else self._specs(model)
+        return {"model": model.to_json(), "output_shapes": [data["output"]], "specs": specs}, ()
+
+    def do_catalogue(self, arrays: list[Array]) -> Reply:
+        parameters = {
+            kind: [{"name": name, "required": True, "default": None} for name in names]
+            for kind, names in PARAMETERS.items()
+        }
+        return {"kinds": parameters, "activations": ["linear", "relu"]}, ()
+
+    def do_make(
+        self, arrays: list[Array], kind: str, parameters: Any, given: list[Any], joined: bool
+    ) -> Reply:
+        """What a layer would give, found by computing it on zeros."""
+        feeds = [np.zeros([2, *shape[1:]], np.float32) for shape, _ in given]
+        weights = weights_of(kind, parameters, feeds[0].shape)
+        zeros = [np.zeros(shape, np.float32) for _, shape in weights]
+        output = KINDS[kind](feeds, zeros, parameters)
+        spec = {"kind": kind, "config": parameters, "module": None, "registered": None}
+        return {
+            "spec": {**spec, "build": None},
+            "weights": [[name, list(shape), "float32"] for name, shape in weights],
+            "outputs": [[[None, *output.shape[1:]], "float32"]],
+        }, ()
 
     def do_save(self, arrays: list[Array], model: Any, path: str) -> Reply:
         Path(path).write_text(json.dumps(model))
@@ -72,6 +96,8 @@ class FakeWorker:
         batch: int,
         jitter: int | None = None,
         keep: bool = False,
+        watch: Sequence[str] = (),
+        rows: int = 1,
     ) -> Reply:
         parsed = Model.from_json(model)
         feeds = [self._context.blobs.get(digest) for digest in inputs]
@@ -88,7 +114,13 @@ class FakeWorker:
             states[layer.name] = outputs
             self._context.step()
         results = [states[ref.producer][ref.index] for ref in parsed.outputs]
-        return {"dtypes": [r.dtype.name for r in results]}, results
+        dtypes = [r.dtype.name for r in results]
+        seen = [states[name][0][:rows] for name in watch]
+        watched = {
+            name: {"masked": [False], "dtypes": [array.dtype.name]}
+            for name, array in zip(watch, seen, strict=True)
+        }
+        return {"dtypes": dtypes, "watched": watched}, [*results, *seen]
 
     def do_open(self, arrays: list[Array], model: Any) -> Reply:
         self._model = Model.from_json(model)
@@ -121,8 +153,8 @@ class FakeWorker:
         self._states = {}
         return {}, ()
 
-    def misbehave(self, place: str, outputs: list[Array]) -> list[Array]:
-        if not self._misdeed or self._place != place:
+    def misbehave(self, place: str, outputs: list[Array], kind: str = "") -> list[Array]:
+        if not self._misdeed or self._place not in (place, kind or place):
             return outputs
         return MISDEEDS[self._misdeed](outputs)
 
@@ -131,7 +163,19 @@ class FakeWorker:
         weights = [self._context.blobs.get(w.digest) for w in layer.weights]
         output = KINDS[layer.kind](feeds, weights, layer.config)
         self.computed += 1
-        return self.misbehave(layer.name, [np.asarray(output, np.float32)])
+        return self.misbehave(layer.name, [np.asarray(output, np.float32)], layer.kind)
+
+    def _specs(self, model: Model) -> dict[str, Any]:
+        """The shape of what every layer gives, found by computing it on zeros."""
+        states = {i.name: np.zeros([2, *i.shape[1:]], np.float32) for i in model.inputs}  # type: ignore[list-item]
+        for layer in model.layers:
+            weights = [self._context.blobs.get(w.digest) for w in layer.weights]
+            feeds = [states[ref.producer] for ref in layer.refs()]
+            states[layer.name] = KINDS[layer.kind](feeds, weights, layer.config)
+        return {
+            layer.name: [[[None, *states[layer.name].shape[1:]], "float32"]]
+            for layer in model.layers
+        }
 
     def _layer(self, data: Any) -> Layer:
         values = [np.array(w, np.float32) for w in data.get("weights", [])]
@@ -144,22 +188,6 @@ class FakeWorker:
                 Weight(f"w{i}", self._context.blobs.put(v), v.shape) for i, v in enumerate(values)
             ),
         )
-
-
-def _softmax(x: Array) -> Array:
-    e = np.exp(x - x.max(axis=-1, keepdims=True))
-    return np.asarray(e / e.sum(axis=-1, keepdims=True))
-
-
-Compute = Callable[[Sequence[Array], Sequence[Array], Any], Array]
-KINDS: dict[str, Compute] = {
-    "Dense": lambda x, w, c: x[0] @ w[0] + (w[1] if len(w) > 1 else 0),
-    "ReLU": lambda x, w, c: np.maximum(x[0], 0),
-    "Softmax": lambda x, w, c: _softmax(x[0]),
-    "Flatten": lambda x, w, c: x[0].reshape(len(x[0]), -1),
-    "Scale": lambda x, w, c: x[0] * c["by"],
-    "Add": lambda x, w, c: x[0] + x[1],
-}
 
 
 def _crash(outputs: list[Array]) -> list[Array]:

@@ -1,0 +1,288 @@
+"""Campaigns on fake targets: found and named once, repeatable, killed and resumed, shot at."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import fake
+from outvote.campaign.job import Budget, FuzzJob, SeedFile
+from outvote.campaign.store import FILE, Store
+from outvote.cli import main
+from outvote.core.errors import UsageError
+from outvote.core.target import Target
+from outvote.fuzzing import report, resume, start
+from outvote.run.process import Limits
+
+
+def job_of(model: Path, data: Path | None, targets: list[Target], **more: Any) -> FuzzJob:
+    settings: dict[str, Any] = {"budget": Budget(mutants=60), "inputs": 8, **more}
+    return FuzzJob((SeedFile("seed", model, data),), tuple(targets), **settings)
+
+
+def honest() -> list[Target]:
+    return [fake("a"), fake("b"), fake("c")]
+
+
+def one_that(misdeed: str) -> list[Target]:
+    return [fake("a"), fake("b"), fake("bad", misdeed)]
+
+
+def test_honest_targets_give_no_finding_and_every_mutant_counts(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    result = start(job_of(fake_model, fake_data, honest()), tmp_path / "out")
+    assert result["verdict"] == "consistent"
+    assert result["findings"] == []
+    assert (result["tested"], result["valid"], result["invalid"]) == (60, 60, 0)
+    assert sum(rule["tested"] for rule in result["rules"]) == 60
+    used = {rule["rule"] for rule in result["rules"] if rule["tested"]}
+    # The fake layers have no activations, and the skip connection stands in NEB's way.
+    assert used >= {"LR", "LS", "LC", "LA", "MLA", "GF", "WS", "NAI", "NS"}
+    assert (tmp_path / "out" / "report.html").is_file()
+
+
+def test_a_fault_in_a_kind_that_only_mutants_hold_is_found_once_and_named(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    job = job_of(fake_model, fake_data, one_that("lie:Rescaling"), budget=Budget(mutants=120))
+    result = start(job, tmp_path / "out")
+    (finding,) = result["findings"]
+    assert (finding["kind"], finding["accused"]) == ("inconsistency", "bad")
+    assert finding["layer_kind"] == "Rescaling"
+    assert finding["triage"] == "bug"
+    assert finding["count"] > 1
+    assert finding["found_by"] == "mutant"
+    assert finding["lineage"][0]["rule"] is None
+    assert finding["lineage"][-1]["mutant"] == finding["first"]
+    assert "Rescaling" in finding["lineage"][-1]["new"]
+    folder = tmp_path / "out" / "findings" / finding["fingerprint"]
+    assert "Rescaling" in (folder / "report.md").read_text()
+
+
+def test_a_fault_of_the_seed_is_not_the_mutants_merit(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    result = start(job_of(fake_model, fake_data, one_that("lie:d2")), tmp_path / "out")
+    (finding,) = (f for f in result["findings"] if f["layer_kind"] == "Dense")
+    assert (finding["found_by"], finding["first"]) == ("seed", 1)
+    assert [step["rule"] for step in finding["lineage"]] == [None]
+    assert result["bugs"][0]["by_seeds"] == 1
+
+
+@pytest.mark.parametrize(
+    ("misdeed", "kind"),
+    [("crash", "crash"), ("error", "crash"), ("nan", "nan"), ("shape", "shape")],
+)
+def test_every_kind_of_misdeed_becomes_its_finding(
+    fake_model: Path, fake_data: Path, tmp_path: Path, misdeed: str, kind: str
+) -> None:
+    job = job_of(fake_model, fake_data, one_that(f"{misdeed}:Rescaling"))
+    result = start(job, tmp_path / "out")
+    kinds = {(f["kind"], f["accused"], f["layer_kind"]) for f in result["findings"]}
+    assert kinds == {(kind, "bad", "Rescaling")}
+    assert result["tested"] == 60
+
+
+def test_a_hang_is_a_finding_and_the_campaign_goes_on(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    job = job_of(
+        fake_model,
+        fake_data,
+        one_that("hang:Rescaling"),
+        budget=Budget(mutants=16),
+        limits=Limits(silence_seconds=1.0),
+        rules=("LA", "GF"),
+    )
+    result = start(job, tmp_path / "out")
+    assert {(f["kind"], f["accused"]) for f in result["findings"]} == {("hang", "bad")}
+    assert result["tested"] == 16
+
+
+def test_a_clean_gap_is_no_finding(fake_model: Path, fake_data: Path, tmp_path: Path) -> None:
+    job = job_of(fake_model, fake_data, one_that("unsupported:Rescaling"))
+    result = start(job, tmp_path / "out")
+    assert result["findings"] == []
+    assert result["valid"] == 60
+
+
+def test_rounding_is_no_finding(fake_model: Path, fake_data: Path, tmp_path: Path) -> None:
+    result = start(job_of(fake_model, fake_data, one_that("whisper:Dense")), tmp_path / "out")
+    assert result["findings"] == []
+
+
+def essence(result: dict[str, Any]) -> Any:
+    rules = [(r["rule"], r["tested"], r["amplified"], r["joined"]) for r in result["rules"]]
+    found = [(f["fingerprint"], f["count"], f["first"], f["last"]) for f in result["findings"]]
+    return result["tested"], rules, found
+
+
+@pytest.mark.parametrize("strategy", ["lemon", "random"])
+def test_the_same_seed_gives_the_same_campaign(
+    fake_model: Path, fake_data: Path, tmp_path: Path, strategy: str
+) -> None:
+    def run(name: str, seed: int) -> Any:
+        targets = one_that("lie:Rescaling")
+        job = job_of(fake_model, fake_data, targets, strategy=strategy, seed=seed)
+        return essence(start(job, tmp_path / name))
+
+    first = run("one", 3)
+    assert run("two", 3) == first
+    assert run("three", 4) != first
+
+
+def test_a_campaign_that_is_resumed_equals_one_that_was_not(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    targets = one_that("lie:Rescaling")
+    whole = start(job_of(fake_model, fake_data, targets), tmp_path / "whole")
+    half = job_of(fake_model, fake_data, targets, budget=Budget(mutants=32))
+    start(half, tmp_path / "half")
+    known = {target.name: target for target in targets}
+    rest = resume(tmp_path / "half", known, budget=Budget(mutants=60))
+    assert essence(rest) == essence(whole)
+
+
+def wait_for_mutants(folder: Path, least: int) -> int:
+    """Look into the store of a running campaign, as another process may."""
+    for _ in range(600):
+        try:
+            with sqlite3.connect(f"file:{folder / FILE}?mode=ro", uri=True) as db:
+                (count,) = db.execute("SELECT count(*) FROM mutants").fetchone()
+            if count >= least:
+                return int(count)
+        except sqlite3.OperationalError:
+            pass
+        time.sleep(0.05)
+    raise AssertionError("the campaign does not move")
+
+
+def test_killed_in_the_middle_it_loses_no_finding_and_counts_nothing_twice(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    config = tmp_path / "outvote.toml"
+    config.write_text(
+        "".join(
+            f'[targets.{name}]\nextends = "fake"\nlibrary = "{name}"\n'
+            + (f'env = {{ OUTVOTE_FAKE = "{misdeed}" }}\n' if misdeed else "")
+            for name, misdeed in (("a", ""), ("b", ""), ("bad", "lie:Rescaling"))
+        )
+    )
+    arguments = [sys.executable, "-m", "outvote.cli", "fuzz"]
+    process = subprocess.Popen(
+        [
+            *arguments,
+            *(str(fake_model), "--data", str(fake_data), "--targets", "a,b,bad", "--quiet"),
+            *("--config", str(config), "--out", str(out), "--budget", "4000", "--inputs", "8"),
+        ],
+        stdout=subprocess.DEVNULL,
+    )
+    before = wait_for_mutants(out, 100)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    result = report(out)
+    assert result["tested"] >= before - 1
+    assert result["interrupted"]
+    found = {f["fingerprint"] for f in result["findings"]}
+    assert found
+    budget = result["tested"] + 40
+    again = subprocess.run(
+        [*arguments, "--resume", str(out), "--config", str(config), "--budget", str(budget)],
+        capture_output=True,
+        check=False,
+    )
+    assert again.returncode == 1, again.stderr
+    with sqlite3.connect(out / FILE) as db:
+        numbers = [n for (n,) in db.execute("SELECT number FROM mutants ORDER BY number")]
+    assert numbers == list(range(1, budget + 2))  # the seed is number 1
+    assert found <= {f["fingerprint"] for f in report(out)["findings"]}
+
+
+def test_workers_that_are_shot_at_random_are_replaced_and_blamed_for_nothing(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    stop = threading.Event()
+    shots = 0
+
+    def shoot() -> None:
+        nonlocal shots
+        wait_for_mutants(tmp_path / "out", 10)
+        while not stop.wait(0.4):
+            found = subprocess.run(
+                ["pgrep", "-P", str(os.getpid()), "-f", "outvote"], capture_output=True, text=True
+            ).stdout.split()
+            if found:
+                os.kill(int(found[shots % len(found)]), signal.SIGKILL)
+                shots += 1
+
+    thread = threading.Thread(target=shoot)
+    thread.start()
+    try:
+        job = job_of(fake_model, fake_data, honest(), budget=Budget(mutants=300))
+        result = start(job, tmp_path / "out")
+    finally:
+        stop.set()
+        thread.join()
+    assert shots > 0
+    assert result["tested"] == 300
+    assert result["findings"] == []
+    assert sum(t["restarts"] for t in result["targets"]) > 0
+
+
+def test_workers_that_grow_are_recycled_and_counted(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    job = job_of(fake_model, fake_data, honest(), budget=Budget(mutants=24), memory_limit=1 << 20)
+    result = start(job, tmp_path / "out")
+    assert result["tested"] == 24
+    assert result["time"]["recycled"] >= 3
+
+
+def test_coverage_ends_a_campaign(fake_model: Path, fake_data: Path, tmp_path: Path) -> None:
+    job = job_of(fake_model, fake_data, honest(), budget=Budget(coverage=0.8))
+    result = start(job, tmp_path / "out")
+    assert result["kinds"]["exercised"] >= 0.8 * result["kinds"]["drawable"]
+    assert result["tested"] > 0
+
+
+def test_without_truth_the_seeds_own_answer_stands_for_it(fake_model: Path, tmp_path: Path) -> None:
+    result = start(job_of(fake_model, None, one_that("lie:d2")), tmp_path / "out")
+    assert any(row["largest"] > 0 for row in result["amplification"])
+
+
+def test_bad_requests_are_one_sentence(
+    fake_model: Path, fake_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def says(*arguments: str) -> str:
+        assert main(["fuzz", "--targets", "fake,numpy", *arguments]) == 2
+        text = capsys.readouterr().err
+        assert "Traceback" not in text
+        return text
+
+    out = ["--out", str(tmp_path / "new")]
+    assert "name at least one seed" in says(*out)
+    assert "does not exist" in says("missing.keras", *out)
+    assert "no strategy 'best'" in says(str(fake_model), "--strategy", "best", *out)
+    assert "no rule 'XX'" in says(str(fake_model), "--rules", "XX", *out)
+    assert "holds no campaign" in says("--resume", str(tmp_path))
+    start(job_of(fake_model, fake_data, honest(), budget=Budget(mutants=8)), tmp_path / "old")
+    assert "holds a campaign already" in says(str(fake_model), "--out", str(tmp_path / "old"))
+    (tmp_path / "old" / FILE).write_bytes(b"no database" * 100)
+    assert "not a readable campaign" in says("--resume", str(tmp_path / "old"))
+
+
+def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
+    Store(tmp_path, create=True).note("schema", 99)
+    with pytest.raises(UsageError, match="another version"):
+        Store(tmp_path, create=False)
