@@ -46,9 +46,11 @@ def mutate(rule: Rule, subject: Subject, tools: Tools, seed: Sequence[int]) -> S
     if not sites:
         return None
     try:
-        return rule.apply(subject, sites[int(rng.integers(len(sites)))], tools, rng)
+        mutant = rule.apply(subject, sites[int(rng.integers(len(sites)))], tools, rng)
     except Impossible:
         return None
+    # Exchanging equal neurons, or negating zeros, changes nothing: that is no mutant.
+    return None if mutant.model == subject.model else mutant
 
 
 Rules = Mapping[str, Rule]

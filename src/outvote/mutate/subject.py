@@ -62,7 +62,9 @@ class Subject:
         return len(outputs) == 1 and bool(inputs) and all(i == outputs[0] for i in inputs)
 
     def has_one_input(self, layer: Layer) -> bool:
-        return len(list(layer.refs())) == 1
+        """Whether a layer is called with one tensor and nothing else."""
+        plain = all(value is None for value in layer.kwargs.values())
+        return plain and len(list(layer.refs())) == 1
 
     def readers(self, name: str) -> list[Layer]:
         return [layer for layer in self.model.layers if name in layer.inputs]

@@ -18,7 +18,7 @@ def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
     return [
         layer
         for layer in subject.model.layers
-        if subject.has_one_input(layer) and subject.keeps_shape(layer) and not layer.kwargs
+        if subject.has_one_input(layer) and subject.keeps_shape(layer)
     ]
 
 

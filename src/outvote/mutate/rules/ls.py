@@ -20,7 +20,7 @@ def sites(subject: Subject, tools: Tools) -> Sequence[Pair]:
     alike: dict[tuple[Spec, tuple[Spec, ...]], list[Layer]] = {}
     for layer in subject.model.layers:
         alone = len(subject.calls_of(layer)) == 1
-        if alone and subject.has_one_input(layer) and not layer.kwargs:
+        if alone and subject.has_one_input(layer):
             key = (subject.reads(layer)[0], subject.specs[layer.name])
             alike.setdefault(key, []).append(layer)
     return [
