@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
@@ -70,6 +70,12 @@ class Layer:
     def inputs(self) -> tuple[str, ...]:
         """Names of the layers and model inputs that feed this layer, each once."""
         return tuple(dict.fromkeys(ref.producer for ref in self.refs()))
+
+    @cached_property
+    def json(self) -> Json:
+        """The layer as plain data, made once: most layers of a mutant are its parent's."""
+        plain = {item.name: getattr(self, item.name) for item in fields(self)}
+        return {**plain, "weights": [asdict(weight) for weight in self.weights]}
 
     @cached_property
     def object_digest(self) -> str:
@@ -143,7 +149,14 @@ class Model:
         return uses
 
     def to_json(self) -> Json:
-        return asdict(self)
+        """Plain data. Layers share it with all models they are part of: it is not to be changed."""
+        return {
+            "name": self.name,
+            "inputs": [asdict(item) for item in self.inputs],
+            "layers": [layer.json for layer in self.layers],
+            "outputs": [asdict(ref) for ref in self.outputs],
+            "dialect": self.dialect,
+        }
 
     @staticmethod
     def from_json(data: Json) -> Model:
