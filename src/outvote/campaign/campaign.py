@@ -69,8 +69,8 @@ class Campaign:
         self._store = store
         self._out = out
         self._names = [target.name for target in job.targets]
-        self._runner = Runner(pool, self._names, keep=job.keep_outputs)
-        self._investigator = Investigator(self._runner, job.targets, job.settings)
+        self.runner = Runner(pool, self._names, keep=job.keep_outputs)
+        self._investigator = Investigator(self.runner, job.targets, job.settings)
         self._usual: dict[str, deque[float]] = {n: deque(maxlen=_RECENT) for n in self._names}
         self._kinds: Counter[str] = Counter()
         self._known: set[str] = set()  # fingerprints
@@ -79,6 +79,7 @@ class Campaign:
         self._making = 0.0
         self._began = 0.0
         self._before = 0.0  # seconds of earlier sittings
+        self._starting = 0.0  # seconds until the first generation, all sittings together
 
     def run(self, watch: Watch = lambda progress: None) -> bool:
         """Go on until the budget is spent; False when the user stopped it."""
@@ -97,6 +98,9 @@ class Campaign:
             if self._store.fact("state") is None:
                 self._start()
             self._restore()
+            self._starting = (
+                time.monotonic() - self._began + float(self._store.fact("starting", 0.0))
+            )
             watch(self._progress)
             while not self._spent():
                 self._generation()
@@ -131,7 +135,7 @@ class Campaign:
         strongest, accs = Strongest(), {}
         trials = [Trial(seed, seed.case.model) for seed in self._seeds.values()]
         rows, reports = [], []
-        for (number, seed), runs in zip(self._seeds.items(), self._runner.run(trials), strict=True):
+        for (number, seed), runs in zip(self._seeds.items(), self.runner.run(trials), strict=True):
             self._require_one(seed, runs)
             seed = self._settled(number, runs)
             judged = judge(runs, (), seed.case.truth, self._job.settings)
@@ -172,7 +176,7 @@ class Campaign:
         self._progress.findings = len(self._known)
         for number, seed in self._seeds.items():
             if seed.case.truth.kind == "none":
-                self._settled(number, self._runner.run([Trial(seed, seed.case.model)])[0])
+                self._settled(number, self.runner.run([Trial(seed, seed.case.model)])[0])
         self._update()
 
     def _generation(self) -> None:
@@ -180,7 +184,7 @@ class Campaign:
         bred = self._breed()
         self._making += time.monotonic() - began
         trials = [Trial(self._seeds[m.root], m.subject.model, watched_by(m)) for _, m in bred]
-        found = self._runner.run(trials)
+        found = self.runner.run(trials)
         rows: list[Row] = []
         reports: list[Report] = []
         for (choice, mutant), runs in zip(bred, found, strict=True):
@@ -202,7 +206,7 @@ class Campaign:
             self._store.note("strongest", self._strongest.state())
             self._note_totals()
         self._family.sweep()
-        self._runner.recycle(self._job.memory_limit)
+        self.runner.recycle(self._job.memory_limit)
         self._update()
 
     def _breed(self) -> list[tuple[Choice, Mutant]]:
@@ -287,7 +291,7 @@ class Campaign:
         if len(usual) < len(self._names) or not slow_targets(seconds, usual):
             return
         trial = Trial(self._seeds[mutant.root], mutant.subject.model)
-        repeats = [self._runner.alone(trial) for _ in range(2)]
+        repeats = [self.runner.alone(trial) for _ in range(2)]
         if not all(run.ok for runs in repeats for run in runs.values()):
             return
         again = {name: min(inside(runs[name]) for runs in repeats) for name in self._names}
@@ -317,7 +321,7 @@ class Campaign:
     def _canary(self) -> list[Sample]:
         """The first seed, as a whole, on every target: how long, and how large the worker is."""
         seed = next(iter(self._seeds.values()))
-        runs = self._runner.alone(Trial(seed, seed.case.model))
+        runs = self.runner.alone(Trial(seed, seed.case.model))
         return [
             Sample(
                 self._next - 1,
@@ -373,12 +377,13 @@ class Campaign:
     def _note_totals(self) -> None:
         note = self._store.note
         note("seconds", self._now)
+        note("starting", self._starting)
         note("kinds", dict(self._kinds))
         note("rounding", self._progress.rounding)
-        note("flaky", self._runner.flaky)
-        note("recycled", self._runner.recycled)
+        note("flaky", self.runner.flaky)
+        note("recycled", self.runner.recycled)
         note("restarts", dict(self._pool.restarts))
-        note("busy", self._runner.busy)
+        note("busy", self.runner.busy)
         note("looking", self._looking)
         note("making", self._making)
         note("looks", self._investigator.looks)

@@ -31,7 +31,7 @@ def fuzz_result(store: Store) -> dict[str, Any]:
         "seconds": round(seconds, 3),
         "verdict": "inconsistent" if real else "interrupted" if interrupted else "consistent",
         "interrupted": interrupted,
-        "summary": _summary(len(mutants), seconds, findings),
+        "summary": _summary(len(mutants), _breeding(store), findings),
         "warnings": _warnings(mutants, invalid),
         "strategy": job["strategy"],
         "settings": job,
@@ -55,6 +55,11 @@ def fuzz_result(store: Store) -> dict[str, Any]:
         "bugs": _bugs(findings),
         "findings": findings,
     }
+
+
+def _breeding(store: Store) -> float:
+    """Seconds spent on mutants: without starting frameworks and reading seeds."""
+    return max(0.0, float(store.fact("seconds", 0.0)) - float(store.fact("starting", 0.0)))
 
 
 def _summary(tested: int, seconds: float, findings: Sequence[dict[str, Any]]) -> str:
@@ -178,6 +183,8 @@ def _throughput(mutants: Sequence[Row], seconds: float) -> list[list[float]]:
 def _time(store: Store) -> dict[str, Any]:
     return {
         "total": store.fact("seconds", 0.0),
+        "starting": store.fact("starting", 0.0),
+        "breeding": _breeding(store),
         "making": store.fact("making", 0.0),
         "looking": store.fact("looking", 0.0),
         "looks": store.fact("looks", 0),

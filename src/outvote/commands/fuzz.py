@@ -136,7 +136,7 @@ def _fuzz(options: argparse.Namespace) -> int:
     else:
         out = options.out
         job = FuzzJob(
-            seeds=_seeds(options.seeds, options.data or []),
+            seeds=seeds_of(options.seeds, options.data or []),
             targets=tuple(choose(options.targets or _default(known), known)),
             strategy=options.strategy,
             budget=wanted or Budget(mutants=500),
@@ -165,7 +165,7 @@ def _default(known: Any) -> list[str] | None:
     return found if len(found) > 1 else None
 
 
-def _seeds(wanted: list[str], data: list[Path]) -> Any:
+def seeds_of(wanted: list[str], data: list[Path]) -> Any:
     from outvote.campaign.job import SeedFile
 
     if not wanted:

@@ -169,6 +169,16 @@ class KerasWorker:
         reply = {"dtypes": names, "cache_hits": self._outputs.hits, "watched": watched}
         return reply, [*whole, *seen]
 
+    def do_forget(self, arrays: list[Array]) -> Reply:
+        """Drop every layer and output kept from earlier models."""
+        from outvote.workers.keras_graph import OutputCache, Workshop
+
+        allow_code = bool(self._context.settings["allow_code"])
+        self._workshop = Workshop(self._context.blobs, allow_code, self._custom)
+        self._outputs = OutputCache()
+        self._programs.clear()
+        return {}, ()
+
     def do_open(self, arrays: list[Array], model: Any) -> Reply:
         """Begin a session in which layers are computed one at a time; arrays are the inputs."""
         from outvote.workers.keras_session import Session

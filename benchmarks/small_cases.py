@@ -1,0 +1,115 @@
+"""Small cases: random models of five layers, each run on two targets in processes of their own.
+
+    python benchmarks/small_cases.py [--cases 1500] [--targets tensorflow,torch]
+
+Every case is a new model: five layers drawn from the whole catalogue, with new weights. All its
+layers are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+
+from outvote.campaign.oracle import judge
+from outvote.campaign.runner import Runner, Trial
+from outvote.campaign.seeds import Seed
+from outvote.core.model import REF, Input, Layer, Model, Ref
+from outvote.data import Case, Data
+from outvote.judge.compare import Settings
+from outvote.judge.truth import Truth
+from outvote.mutate.catalogue import Catalogue
+from outvote.mutate.chains import Chain, Impossible
+from outvote.mutate.maker import Maker
+from outvote.mutate.subject import Spec, Subject
+from outvote.mutate.tools import Tools
+from outvote.run.pool import Pool, Request
+from outvote.targets import BUILT_IN, choose
+
+LAYERS = 5
+BATCH = 16
+SHAPES = ((6, 5, 3), (7, 4), (9,))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", type=int, default=1500)
+    parser.add_argument("--targets", default="tensorflow,torch")
+    options = parser.parse_args()
+    targets = choose(options.targets.split(","), BUILT_IN)
+    names = [target.name for target in targets]
+    with Pool(targets) as pool:
+        pool.start()
+        tools = made_tools(pool, names[-1])
+        seeds = [seed_of(pool, place) for place in SHAPES]
+        runner = Runner(pool, names)
+        measure(runner, tools, seeds, options.cases, names)
+
+
+def made_tools(pool: Pool, name: str) -> Tools:
+    catalogue = Catalogue.of(pool.ask(name, Request("catalogue", {})).reply)
+    return Tools(pool.blobs, Maker(lambda r: pool.ask(name, r), pool.blobs), catalogue)
+
+
+def seed_of(pool: Pool, place: tuple[int, ...]) -> Seed:
+    """An identity, and two inputs for it."""
+    layer = Layer(
+        "start", "Identity", {"name": "start"}, args=[{REF: ["x", 0]}], module="keras.layers"
+    )
+    model = Model("small", (Input("x", (None, *place), "float32"),), (layer,), (Ref("start"),))
+    data = np.random.default_rng(0).normal(size=(2, *place)).astype("float32")
+    case = Case(model, [(None, *place)], Data((data,), None, "random"), Truth())
+    spec = (Spec((None, *place), "float32"),)
+    subject = Subject(model, {"x": spec, "start": spec})
+    return Seed("small", case, subject, (pool.blobs.pin(pool.blobs.put(data)),))
+
+
+def small_case(seed: Seed, tools: Tools, number: int) -> Model | None:
+    """Five layers, one behind the other, whatever shapes they make."""
+    chain = Chain(seed.subject, Ref("start"), tools, np.random.default_rng(number))
+    try:
+        for _ in range(LAYERS):
+            spec = chain.spec
+            kinds = tools.catalogue.fitting(len(spec.place)) if spec.is_float else []
+            if not kinds or spec.size is None:
+                break
+            chain.draw(kinds, keep=False)
+    except Impossible:
+        return None
+    if not chain.layers:
+        return None
+    return replace(chain.inserted().model, outputs=(chain.end,))
+
+
+def measure(runner: Runner, tools: Tools, seeds: list[Seed], cases: int, names: list[str]) -> None:
+    outcomes: Counter[str] = Counter()
+    kinds: set[str] = set()
+    began, number, done = time.monotonic(), 0, 0
+    while done < cases:
+        trials: list[Trial] = []
+        while len(trials) < BATCH:
+            number += 1
+            model = small_case(seeds[number % len(seeds)], tools, number)
+            if model is None:
+                continue
+            kinds.update(layer.kind for layer in model.layers)
+            watch = [layer.name for layer in model.layers[1:]]
+            trials.append(Trial(seeds[number % len(seeds)], model, watch))
+        for trial, runs in zip(trials, runner.run(trials), strict=True):
+            judged = judge(runs, trial.watch, Truth(), Settings(metrics=("relative",)))
+            outcomes["odd" if judged.suspicious else "ok" if judged.valid else "invalid"] += 1
+        done += len(trials)
+        runner.pool.blobs.keep_only(set())
+    seconds = time.monotonic() - began
+    print(
+        f"{done} cases of {LAYERS} layers on {', '.join(names)}: {done / seconds * 60:.0f} cases "
+        f"a minute ({seconds:.1f} s); {len(kinds)} kinds; {dict(outcomes)}"
+    )
+
+
+if __name__ == "__main__":
+    main()

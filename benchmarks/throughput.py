@@ -1,0 +1,129 @@
+"""How many mutants a minute, and what each of the design's decisions is worth.
+
+    python benchmarks/throughput.py [SEED.keras --data FILE.npz | ZOO-NAME] [--mutants 300]
+
+The same campaign (same seed, same mutants) in one run:
+  as it is;
+  without incremental execution (every layer of every mutant is computed);
+  without content addressing (every layer of every mutant is built, every weight sent anew);
+  LEMON's way (frameworks are started for every mutant), on a few mutants.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from outvote.campaign.campaign import Campaign
+from outvote.campaign.job import Budget, FuzzJob
+from outvote.campaign.runner import Runner
+from outvote.campaign.store import Store
+from outvote.commands.fuzz import seeds_of
+from outvote.run.pool import Pool, Request
+from outvote.targets import BUILT_IN, choose
+
+TARGETS = ("tensorflow", "jax", "torch")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One campaign: how long, how much of it inside targets, what was found."""
+
+    mutants: int
+    seconds: float
+    busiest: float  # share of the time in which the busiest target computed
+    valid: int
+    findings: int
+
+    @property
+    def rate(self) -> float:
+        return self.mutants / self.seconds * 60
+
+
+def run(job: FuzzJob, *, forget: bool = False, restart: bool = False) -> Measured:
+    """Breed and run; nothing is investigated twice, everything is stored, as in real use."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        closing(Store(Path(folder), create=True)) as store,
+    ):
+        store.note("job", job.stored())
+        with Pool(job.targets, limits=job.limits, jobs=job.jobs) as pool:
+            campaign = Campaign(job, pool, store, Path(folder))
+            if forget or restart:
+                spoil(campaign.runner, forget, restart)
+            campaign.run()
+        rows = [row for row in store.rows() if row.rule]
+        seconds = store.fact("seconds") - store.fact("starting")
+        busy = max(store.fact("busy").values())
+        valid = sum(row.outcome != "invalid" for row in rows)
+        return Measured(len(rows), seconds, busy / seconds, valid, len(store.findings()))
+
+
+def spoil(runner: Runner, forget: bool, restart: bool) -> None:
+    """Take a decision back: before every trial workers forget what they know, or end."""
+    original = runner.run
+
+    def spoiled(trials):  # type: ignore[no-untyped-def]
+        found = []
+        for trial in trials:
+            if forget:
+                runner.pool.ask_all(runner.names, Request("forget", {}))
+            if restart:
+                for name in runner.names:
+                    runner.pool.recycle(name)
+            found += original([trial])
+        return found
+
+    runner.run = spoiled  # type: ignore[method-assign]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("seed", nargs="?", default="lenet5", help="model file or zoo name")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--mutants", type=int, default=300)
+    parser.add_argument("--inputs", type=int, default=32)
+    parser.add_argument("--restarts", type=int, default=6, help="mutants bred in LEMON's way")
+    parser.add_argument("--targets", default=",".join(TARGETS))
+    parser.add_argument("--quick", action="store_true", help="only the campaign as it is")
+    options = parser.parse_args()
+    job = FuzzJob(
+        seeds=seeds_of([options.seed], [options.data] if options.data else []),
+        targets=tuple(choose(options.targets.split(","), BUILT_IN)),
+        budget=Budget(mutants=options.mutants),
+        inputs=options.inputs,
+        seed=1,
+    )
+    plain = run(job)
+    print(f"{options.seed}, {options.targets}, {options.inputs} inputs, {plain.mutants} mutants")
+    print(
+        f"as it is: {plain.rate:.0f} mutants/min ({plain.seconds:.1f} s), "
+        f"{plain.valid / plain.mutants:.1%} valid, {plain.findings} findings, busiest target "
+        f"computes {plain.busiest:.0%} of the time"
+    )
+    if options.quick:
+        return
+    for words, changed, forget in (
+        ("without incremental execution", job.but(keep_outputs=False), False),
+        ("without content addressing", job.but(keep_outputs=False), True),
+    ):
+        other = run(changed, forget=forget)
+        print(
+            f"{words}: {other.rate:.0f} mutants/min; as it is, {plain.rate / other.rate:.1f} "
+            "times as fast"
+        )
+    few = job.but(budget=Budget(mutants=options.restarts), keep_outputs=False)
+    began = time.monotonic()
+    lemon = run(few, restart=True)
+    print(
+        f"LEMON's way, {lemon.mutants} mutants in {time.monotonic() - began:.0f} s: "
+        f"{lemon.rate:.1f} mutants/min; as it is, {plain.rate / lemon.rate:.0f} times as fast"
+    )
+
+
+if __name__ == "__main__":
+    main()
