@@ -20,13 +20,22 @@ from outvote.cli import _parser, main
 from outvote.result import check_result
 
 ROOT = Path(__file__).parent.parent
-GUIDES = {"check": ROOT / "docs" / "check.md", "targets": ROOT / "docs" / "targets.md"}
+GUIDES = {
+    "check": ROOT / "docs" / "check.md",
+    "fuzz": ROOT / "docs" / "fuzz.md",
+    "report": ROOT / "docs" / "fuzz.md",
+    "show": ROOT / "docs" / "fuzz.md",
+    "targets": ROOT / "docs" / "targets.md",
+}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ALL_PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 FIRST_CHECK = "The first check on your own model"
 
 # Their keys are data (names of packages, of parameters, ranks), not part of the form.
-FREE_FORM = {"versions", "precision", "accuracy", "accuracy_difference", "parameters", "config"}
+FREE_FORM = {"versions", "precision", "accuracy", "accuracy_difference", "parameters", "config"} | {
+    "drawn",
+    "not_covered",
+}
 
 
 def blocks(text: str, *languages: str) -> list[str]:
@@ -154,6 +163,23 @@ def test_every_key_of_a_result_is_documented(fake_model: Path, fake_data: Path) 
     unnamed = {key for key in keys(result) if f"`{key}`" not in page}
     # `pattern` is shown as an example, which holds its keys in quotes.
     unnamed = {key for key in unnamed if f'"{key}"' not in page}
+    assert not unnamed, f"docs/result-json.md does not name {sorted(unnamed)}"
+
+
+def test_every_key_of_a_campaign_is_documented(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    from outvote.campaign.job import Budget, FuzzJob, SeedFile
+    from outvote.fuzzing import start
+
+    targets = (fake("a"), fake("b"), fake("liar", "lie:Rescaling"))
+    seeds = (SeedFile("seed", fake_model, fake_data),)
+    job = FuzzJob(seeds, targets, budget=Budget(mutants=56), inputs=8)
+    result = start(job, tmp_path)
+    assert result["findings"]
+    assert result["samples"]
+    page = (ROOT / "docs" / "result-json.md").read_text()
+    unnamed = {key for key in keys(result) if f"`{key}`" not in page}
     assert not unnamed, f"docs/result-json.md does not name {sorted(unnamed)}"
 
 
