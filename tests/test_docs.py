@@ -203,7 +203,7 @@ def test_every_path_named_in_backticks_exists(page: Path) -> None:
 
 def test_the_architecture_page_stays_one_page_and_names_files() -> None:
     page = ROOT / "ARCHITECTURE.md"
-    assert len(page.read_text().split()) <= 450
+    assert len(page.read_text().split()) <= 550
     assert len(backticked_paths(page)) > 10
 
 
