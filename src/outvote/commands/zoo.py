@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from outvote.commands.options import CONSISTENT, RAW, positive
+from outvote.commands.options import CONSISTENT, INTERRUPTED, RAW, positive
 
 _EXAMPLES = """\
 examples:
@@ -50,7 +50,7 @@ def add(commands: Any) -> None:
     )
     train.add_argument("--epochs", type=positive, metavar="N", help="default: by model, 2 to 5")
     train.add_argument(
-        "--count", type=positive, default=10_000, metavar="N", help="samples at most (%(default)s)"
+        "--count", type=positive, metavar="N", help="samples at most; by model, 400 or 10000"
     )
     train.set_defaults(action=_train)
 
@@ -101,38 +101,50 @@ def _build(options: argparse.Namespace) -> int:
         made = build(bench, entry, options.seed)
         return f"{_figures(made)}\n    outvote check {made.model} --data {made.data}"
 
-    return _each(options, one)
+    return _each(options, _entries(options), one)
 
 
 def _train(options: argparse.Namespace) -> int:
-    from outvote.zoo.work import train
+    from outvote.zoo.work import source_of, train
+
+    entries = _entries(options)
+    given = source_of(options.data, entries)
 
     def one(bench: Any, entry: Any) -> str:
-        done = train(bench, entry, options.data, options.epochs, options.count, options.seed)
+        done = train(bench, entry, given, options.epochs, options.count, options.seed)
         form = "{:.1%} right" if done.is_classifier else "mean error {:.3g}"
         return (
             f"{_figures(done.made)}\n    {form.format(done.score)} on {done.tested_on} test samples"
             f" (one answer to all: {form.format(done.guess)}), trained on {done.trained_on} of "
-            f"{done.source}, {done.epochs} epochs\n"
+            f"{done.source}, epochs: {done.epochs}\n"
             f"    outvote check {done.made.model} --data {done.made.data}"
         )
 
-    return _each(options, one)
+    return _each(options, entries, one)
 
 
 def _figures(made: Any) -> str:
     return f"{made.name}: {made.layers} layers, {made.weights:,} weights, {made.seconds:.1f} s"
 
 
-def _each(options: argparse.Namespace, one: Callable[[Any, Any], str]) -> int:
+def _entries(options: argparse.Namespace) -> list[Any]:
+    from outvote.zoo.catalog import find_entries
+
+    return [entry.sized(options.size) for entry in find_entries(options.names)]
+
+
+def _each(options: argparse.Namespace, entries: list[Any], one: Callable[[Any, Any], str]) -> int:
     """One model after the other, told of at once: whoever stops early keeps what is finished."""
     from outvote.terminal import Terminal
-    from outvote.zoo.catalog import find_entries
     from outvote.zoo.work import bench, trainer
 
-    entries = [entry.sized(options.size) for entry in find_entries(options.names)]
     with bench(options.out, trainer(options.target), Terminal(options.quiet).watch) as ready:
-        for entry in entries:
-            sys.stdout.write(f"{one(ready, entry)}\n")
-            sys.stdout.flush()
+        for done, entry in enumerate(entries):
+            try:
+                sys.stdout.write(f"{one(ready, entry)}\n")
+                sys.stdout.flush()
+            except KeyboardInterrupt:
+                finished = f"{done} of {len(entries)} models are finished and kept"
+                sys.stderr.write(f"outvote: stopped; {finished}\n")
+                return INTERRUPTED
     return CONSISTENT

@@ -18,7 +18,6 @@ from outvote.workers.keras_graph import zeros_for_weights
 from outvote.workers.keras_zoo_models import make
 from outvote.workers.main import Context, Refused, Reply
 
-_BATCH = 32
 _SPREAD = 3.0  # standard deviation of logits over the inputs, as training leaves them
 _HARDLY = 1e-3  # features that move less than this from input to input carry nothing
 
@@ -38,6 +37,7 @@ def train(
     data: Mapping[str, str],
     seed: int,
     epochs: int,
+    batch: int,
     rate: float,
     path: str,
 ) -> Reply:
@@ -45,22 +45,22 @@ def train(
     x, y, x_test, y_test = (
         np.array(context.blobs.get(data[key])) for key in ("x", "y", "x_test", "y_test")
     )
-    context.begin(epochs * -(-len(x) // _BATCH))
+    context.begin(epochs * -(-len(x) // batch))
     model = _random_model(spec, seed)
     for layer in _norms(model):
         layer.momentum = 0.9  # a short training makes few steps
-    labels = spec["outputs"] > 1
+    labels = spec["classifier"]
     model.compile(
         keras.optimizers.Adam(rate, clipnorm=1.0),
         "sparse_categorical_crossentropy" if labels else "mse",
         jit_compile=keras.backend.backend() == "jax",  # XLA is slow at training convolutions
     )
     progress = _progress(context, epochs)
-    fitted = model.fit(x, y, _BATCH, epochs, verbose=0, callbacks=[progress])
+    fitted = model.fit(x, y, batch, epochs, verbose=0, callbacks=[progress])
     loss = fitted.history["loss"][-1]
     if not np.isfinite(loss):
         raise Refused(f"training diverged: the loss is {loss}; are the numbers in x very large?")
-    answers = model.predict(x_test, _BATCH, verbose=0)
+    answers = model.predict(x_test, batch, verbose=0)
     if labels:
         scores = np.mean(answers.argmax(axis=-1) == y_test)
     else:
@@ -146,7 +146,7 @@ def _calibrate(model: Any, x: Array) -> None:
         layer.moving_variance.assign((variance + variance.mean()) / 2)
     last = [layer for layer in model.layers if hasattr(layer, "kernel")][-1]
     kernel = keras.ops.convert_to_numpy(last.kernel)
-    features = keras.Model(model.inputs, last.input).predict(x[half:], _BATCH, verbose=0)
+    features = keras.Model(model.inputs, last.input).predict(x[half:], verbose=0)
     logits = features.reshape(len(features), -1) @ kernel.reshape(-1, kernel.shape[-1])
     moved = logits.std(axis=0).mean()
     if not moved > _HARDLY * np.abs(logits).mean():

@@ -16,14 +16,16 @@ Tensor = Any
 Family = Callable[..., Tensor]
 
 
-def make(family: str, shape: Sequence[int], outputs: int, vocabulary: int, name: str) -> Any:
+def make(
+    name: str, family: str, shape: Sequence[int], outputs: int, classifier: bool, vocabulary: int
+) -> Any:
     """The model, with weights yet to be set; `vocabulary` above 0 means that inputs are tokens."""
     if hasattr(keras.applications, family):
         architecture = getattr(keras.applications, family)
         return architecture(weights=None, input_shape=tuple(shape), classes=outputs)
     x = keras.Input(tuple(shape), dtype="int32" if vocabulary else "float32", name="input")
     features = _tokens(x, FAMILIES[family], vocabulary) if vocabulary else FAMILIES[family](x)
-    activation = "softmax" if outputs > 1 else None
+    activation = "softmax" if classifier else None
     answer = layers.Dense(outputs, activation=activation, name="answer")(features)
     return keras.Model(x, answer, name=name.replace("-", "_"))
 

@@ -10,6 +10,7 @@ from outvote.core.errors import UsageError
 
 VERSION = 1  # raised when a model, its weights or its inputs change: caches are keyed by it
 _VOCABULARY = 2000
+_FEW = 400  # samples, for models that take a second for a few of them
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,6 @@ class Entry:
 
     name: str
     papers: tuple[str, ...]
-    original: str  # the data and the size in the papers
     family: str  # what builds it: in outvote.workers.keras_zoo_models, or in keras.applications
     data: str  # what it is trained on by default: digits, sine, walk or tokens
     shape: tuple[int, ...]
@@ -26,6 +26,7 @@ class Entry:
     weights: int
     smallest: int = 8  # the least --size
     epochs: int = 5
+    samples: int = 10_000  # to train and test with, at most
     rate: float = 1e-3
     outputs: int = 10
     vocabulary: int = 0
@@ -53,44 +54,44 @@ _LEMON, _AUDEE = ("LEMON",), ("AUDEE",)
 _IMAGE, _SMALL = (64, 64, 3), (32, 32, 3)
 # fmt: off
 _TABLE = (
-    Entry("alexnet", _LEMON, "CIFAR-10, 17 layers, 1,251K", "alexnet", "digits", _SMALL,
-          17, 1_245_578, smallest=16),
-    Entry("lenet5-fashion", _LEMON, "Fashion-MNIST, 10 layers, 413K", "lenet5_wide", "digits",
+    Entry("alexnet", _LEMON, "alexnet", "digits", _SMALL,
+          17, 1_245_578, smallest=16, epochs=2),
+    Entry("lenet5-fashion", _LEMON, "lenet5_wide", "digits",
           (28, 28, 1), 11, 412_778),
-    Entry("lenet5", _LEMON + _AUDEE, "MNIST, 13 layers, 62K", "lenet5", "digits", (28, 28, 1),
+    Entry("lenet5", _LEMON + _AUDEE, "lenet5", "digits", (28, 28, 1),
           13, 61_706, smallest=16),
-    Entry("lstm-sine", _LEMON, "sine wave, 5 layers, 71K", "lstm_two", "sine", (50, 1),
+    Entry("lstm-sine", _LEMON, "lstm_two", "sine", (50, 1),
           6, 70_901, outputs=1),
-    Entry("lstm-stock", _LEMON, "stock prices, 3 layers, 27K", "lstm_one", "walk", (20, 1),
+    Entry("lstm-stock", _LEMON, "lstm_one", "walk", (20, 1),
           4, 26_321, outputs=1),
-    Entry("resnet50", _LEMON, "ImageNet, 50 layers, 25,637K", "ResNet50", "digits", _IMAGE,
-          177, 23_608_202, smallest=32, epochs=2),
-    Entry("mobilenet", _LEMON, "ImageNet, 88 layers, 4,254K", "MobileNet", "digits", _IMAGE,
+    Entry("resnet50", _LEMON, "ResNet50", "digits", _IMAGE,
+          177, 23_608_202, smallest=32, epochs=3, samples=_FEW),
+    Entry("mobilenet", _LEMON, "MobileNet", "digits", _IMAGE,
           91, 3_239_114, smallest=32, epochs=4),
-    Entry("inceptionv3", _LEMON, "ImageNet, 159 layers, 23,852K", "InceptionV3", "digits",
-          (75, 75, 3), 313, 21_823_274, smallest=75, epochs=2),
-    Entry("densenet121", _LEMON, "ImageNet, 121 layers, 8,063K", "DenseNet121", "digits", _IMAGE,
-          429, 7_047_754, smallest=32, epochs=2),
-    Entry("vgg16", _LEMON, "ImageNet, 23 layers, 138,358K", "VGG16", "digits", _IMAGE,
-          23, 39_929_674, smallest=32, epochs=2, rate=1e-4),
-    Entry("vgg19", _LEMON, "ImageNet, 26 layers, 143,667K", "VGG19", "digits", _IMAGE,
-          26, 45_239_370, smallest=32, epochs=2, rate=1e-4),
-    Entry("xception", _LEMON, "ImageNet, 126 layers, 22,910K", "Xception", "digits", (71, 71, 3),
-          134, 20_881_970, smallest=71, epochs=2),
-    Entry("resnet20", _AUDEE, "CIFAR-10, 71 layers", "resnet20", "digits", _SMALL, 72, 274_442),
-    Entry("vgg16-cifar", _AUDEE, "CIFAR-10, 56 layers", "vgg16_small", "digits", _SMALL,
-          56, 14_999_370, smallest=32, epochs=3),
-    Entry("mobilenetv2-cifar", _AUDEE, "CIFAR-10, 158 layers", "MobileNetV2", "digits", _SMALL,
+    Entry("inceptionv3", _LEMON, "InceptionV3", "digits",
+          (75, 75, 3), 313, 21_823_274, smallest=75, epochs=3, samples=_FEW),
+    Entry("densenet121", _LEMON, "DenseNet121", "digits", _IMAGE,
+          429, 7_047_754, smallest=32, epochs=3, samples=_FEW),
+    Entry("vgg16", _LEMON, "VGG16", "digits", _IMAGE,
+          23, 39_929_674, smallest=32, epochs=3, rate=1e-4, samples=_FEW),
+    Entry("vgg19", _LEMON, "VGG19", "digits", _IMAGE,
+          26, 45_239_370, smallest=32, epochs=3, rate=1e-4, samples=_FEW),
+    Entry("xception", _LEMON, "Xception", "digits", (71, 71, 3),
+          134, 20_881_970, smallest=71, epochs=3, samples=_FEW),
+    Entry("resnet20", _AUDEE, "resnet20", "digits", _SMALL, 72, 274_442, epochs=3),
+    Entry("vgg16-cifar", _AUDEE, "vgg16_small", "digits", _SMALL,
+          56, 14_999_370, smallest=32, epochs=3, samples=_FEW),
+    Entry("mobilenetv2-cifar", _AUDEE, "MobileNetV2", "digits", _SMALL,
           156, 2_270_794, smallest=32),
-    Entry("simple-rnn-imdb", _AUDEE, "IMDB, 5 layers", "simple_rnn", "tokens", (64,),
+    Entry("simple-rnn-imdb", _AUDEE, "simple_rnn", "tokens", (64,),
           5, 70_338, rate=3e-3, outputs=2, vocabulary=_VOCABULARY),
-    Entry("lstm-imdb", _AUDEE, "IMDB, 5 layers", "lstm", "tokens", (64,),
+    Entry("lstm-imdb", _AUDEE, "lstm", "tokens", (64,),
           5, 88_962, rate=3e-3, outputs=2, vocabulary=_VOCABULARY),
-    Entry("gru-imdb", _AUDEE, "IMDB, 5 layers", "gru", "tokens", (64,),
+    Entry("gru-imdb", _AUDEE, "gru", "tokens", (64,),
           5, 82_946, rate=3e-3, outputs=2, vocabulary=_VOCABULARY),
-    Entry("transformer", (), "", "transformer", "tokens", (32,),
+    Entry("transformer", (), "transformer", "tokens", (32,),
           19, 84_258, rate=3e-3, outputs=2, vocabulary=_VOCABULARY),
-    Entry("residual-mlp", (), "", "residual_mlp", "digits", (8, 8, 1), 19, 20_842, smallest=4),
+    Entry("residual-mlp", (), "residual_mlp", "digits", (8, 8, 1), 19, 20_842, smallest=4),
 )
 # fmt: on
 ENTRIES = {entry.name: entry for entry in _TABLE}

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from outvote.checking import Watch, silent
 from outvote.run.pool import Pool
+from outvote.targets import BUILT_IN
 from outvote.zoo.catalog import VERSION, find_entry
 from outvote.zoo.work import TRAINERS, bench, build, trainer
 
@@ -25,16 +26,16 @@ def seed_file(
 ) -> tuple[Path, Path]:
     """The model and the data file of that name, built if they are not there yet.
 
-    A pool with one of TRAINERS lends its worker; otherwise one is started. Other versions of the
-    zoo and of Keras have folders of their own, because they may build other models.
+    A pool with one of TRAINERS, unpatched, lends its worker; otherwise one is started. Other
+    versions of the zoo and of Keras have folders of their own: they may build other models.
     """
     entry = find_entry(name)
     parent = default_cache() if cache_folder is None else cache_folder
-    target = trainer(next((t for t in TRAINERS if pool and t in pool.targets), None))
+    lent = [t for t in TRAINERS if pool and pool.targets.get(t) == BUILT_IN[t]]
+    target = trainer(lent[0] if lent else None)
     folder = parent / f"{VERSION}-keras-{metadata.version('keras')}"
     model, data = folder / f"{name}.keras", folder / f"{name}.npz"
     if not (model.exists() and data.exists()):
-        lent = pool if pool and target.name in pool.targets else None
-        with bench(folder, target, watch, lent) as at_work:
+        with bench(folder, target, watch, pool if lent else None) as at_work:
             build(at_work, entry, SEED)
     return model, data

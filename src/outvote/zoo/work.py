@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ KERAS = "keras:"
 _INPUTS = 32  # in the data of a model that was built
 _GENERATED = 2000  # to train on
 _TESTED = 0.2  # of the samples
+_BATCH = 32  # half of it for few samples: a short training makes few steps
 
 
 @dataclass(frozen=True)
@@ -134,24 +135,52 @@ def build(bench: Bench, entry: Entry, seed: int) -> Made:
     return bench.keep(entry, x[:_INPUTS], y[:_INPUTS], reply)
 
 
+@dataclass(frozen=True)
+class Source:
+    """What to train on: arrays, one of keras.datasets, or (without a name) each model's own."""
+
+    name: str | None = None
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+
+
+def source_of(data: str | None, entries: Iterable[Entry]) -> Source:
+    """What `--data` names, read or refused before any framework is started."""
+    if data is None:
+        wanted = any(entry.data == "digits" for entry in entries)
+        return Source(arrays=digits() if wanted else {})
+    if not data.startswith(KERAS):
+        return Source(data, load_data(Path(data)))
+    if data.removeprefix(KERAS) not in DATASETS:
+        known = ", ".join(KERAS + name for name in DATASETS)
+        raise UsageError(f"--data {data} is unknown; choose from {known}")
+    return Source(data)
+
+
 def train(
-    bench: Bench, entry: Entry, data: str | None, epochs: int | None, count: int, seed: int
+    bench: Bench,
+    entry: Entry,
+    given: Source,
+    epochs: int | None = None,
+    count: int | None = None,
+    seed: int = 0,
 ) -> Trained:
-    """Train on the data named, or on the model's own; the test set is kept with the model."""
-    entry, (x, y), source = _training_data(bench, entry, data, seed)
-    order = np.random.default_rng(seed).permutation(len(x))[:count]
+    """Train on what is given; the samples that the model is tested with are kept beside it."""
+    entry, (x, y), source = _samples(bench, entry, given, seed)
+    order = np.random.default_rng(seed).permutation(len(x))[: count or entry.samples]
     held_out = max(1, round(_TESTED * len(order)))
     test, rest = order[:held_out], order[held_out:]
     epochs = epochs or entry.epochs
+    batch = _BATCH if len(rest) > 20 * _BATCH else _BATCH // 2
     parts = {"x": x[rest], "y": y[rest], "x_test": x[test], "y_test": y[test]}
     reply = bench.ask(
         "train",
-        f"Training {entry.name} on {len(rest)} samples of {source}, {epochs} epochs",
-        steps=epochs * len(rest),
+        f"Training {entry.name} on {len(rest)} samples of {source}, epochs: {epochs}",
+        steps=epochs * -(-len(rest) // batch),
         spec=_spec(entry),
         data={name: bench.pool.blobs.put(part) for name, part in parts.items()},
         seed=seed,
         epochs=epochs,
+        batch=batch,
         rate=entry.rate,
         path=str((bench.unfinished / "model.keras").absolute()),
     )
@@ -167,25 +196,17 @@ def _guess(entry: Entry, y: Array, y_test: Array) -> float:
     return float(np.abs(y_test - y.mean(axis=0)).mean())
 
 
-def _training_data(
-    bench: Bench, entry: Entry, data: str | None, seed: int
-) -> tuple[Entry, Samples, str]:
-    if data is None and entry.data != "digits":
+def _samples(bench: Bench, entry: Entry, given: Source, seed: int) -> tuple[Entry, Samples, str]:
+    if given.name is None and entry.data != "digits":
         return entry, generated(entry, _GENERATED, seed), f"generated {entry.data}"
-    source = data or "scikit-learn's digits"
-    if data is None:
-        arrays = digits()
-    elif data.startswith(KERAS):
-        arrays = _keras_dataset(bench, entry, data.removeprefix(KERAS))
-    else:
-        arrays = load_data(Path(data))
+    source = given.name or "scikit-learn's digits"
+    arrays = given.arrays
+    if source.startswith(KERAS):
+        arrays = _keras_dataset(bench, entry, source.removeprefix(KERAS))
     return *fitted(entry, arrays, source), source
 
 
 def _keras_dataset(bench: Bench, entry: Entry, name: str) -> dict[str, Array]:
-    if name not in DATASETS:
-        known = ", ".join(KERAS + known for known in DATASETS)
-        raise UsageError(f"--data {KERAS}{name} is unknown; choose from {known}")
     reply = bench.ask(
         "dataset",
         f"Loading keras.datasets.{name}",
@@ -199,4 +220,4 @@ def _keras_dataset(bench: Bench, entry: Entry, name: str) -> dict[str, Array]:
 def _spec(entry: Entry) -> dict[str, Any]:
     """What a worker needs to know to build the model."""
     wanted = ("name", "family", "shape", "outputs", "vocabulary")
-    return {key: value for key, value in asdict(entry).items() if key in wanted}
+    return {"classifier": entry.is_classifier, **{key: getattr(entry, key) for key in wanted}}
