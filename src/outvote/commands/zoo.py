@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from outvote.commands.options import CONSISTENT, INTERRUPTED, RAW, positive
+from outvote.commands.options import CONSISTENT, INTERRUPTED, RAW, positive, seed
 
 _EXAMPLES = """\
 examples:
@@ -18,8 +18,8 @@ examples:
       random weights and inputs that fit: zoo/lenet5.keras, zoo/lenet5.npz, ...
   outvote zoo train lenet5 --epochs 3
       on scikit-learn's digits
-  outvote zoo train audee --data keras:cifar10 --target jax
-      all of AUDEE's models that fit, on data that Keras downloads
+  outvote zoo train alexnet resnet20 --data keras:cifar10 --target jax
+      on data that Keras downloads
   outvote check zoo/lenet5.keras --data zoo/lenet5.npz
       what to do with them
 """
@@ -63,7 +63,7 @@ def _job(jobs: Any, name: str, text: str) -> argparse.ArgumentParser:
     job.add_argument(
         "--out", type=Path, default=Path("zoo"), metavar="DIR", help="default: %(default)s"
     )
-    job.add_argument("--seed", type=int, default=0, help="for weights and samples (%(default)s)")
+    job.add_argument("--seed", type=seed, default=0, help="for weights and samples (%(default)s)")
     job.add_argument(
         "--size", type=positive, metavar="N", help="side of images, length of sequences"
     )

@@ -15,6 +15,7 @@ from outvote.zoo.catalog import Entry
 
 Samples = tuple[Array, Array]
 _FEWEST = 10  # samples: some to train on, some to test with
+_MOST_CLASSES, _MOST_TOKENS = 10_000, 1_000_000
 
 
 def generated(entry: Entry, count: int, seed: int) -> Samples:
@@ -91,7 +92,7 @@ def fitted(entry: Entry, arrays: Mapping[str, Array], source: str) -> tuple[Entr
     for name, array in (("x", x), ("y", y)):
         if array.dtype.kind not in "buif" or not np.isfinite(array).all():
             raise UsageError(f"{name} of {source} must hold finite numbers (dtype {array.dtype})")
-    if len(x.shape) < 2 or len(x) < _FEWEST or y.shape[:1] != x.shape[:1]:
+    if x.ndim < 2 or len(x) < _FEWEST or y.shape[:1] != x.shape[:1] or not x.size * y.size:
         raise UsageError(
             f"{source} must hold {_FEWEST} samples or more, as many in x as in y; "
             f"x has shape {x.shape}, y has {y.shape}"
@@ -112,7 +113,13 @@ def _labels(entry: Entry, y: Array, source: str) -> Array:
             f"{entry.name} is a classifier, so y of {source} must be one class from 0 for each "
             f"sample; received shape {y.shape}, smallest {y.min():g}, dtype {y.dtype}"
         )
+    _refuse_more("classes", labels.max() + 1, _MOST_CLASSES, f"y of {source}")
     return labels[:, 0].astype(np.int64)
+
+
+def _refuse_more(what: str, count: float, most: int, where: str) -> None:
+    if count > most:
+        raise UsageError(f"{where} asks for {count:.0f} {what}, more than {most}; renumber them")
 
 
 def _wrong_shape(entry: Entry, x: Array, source: str, wanted: str) -> UsageError:
@@ -144,8 +151,8 @@ def _stretch(old: int, new: int) -> Array:
 def _fit_tokens(entry: Entry, x: Array, source: str) -> tuple[Entry, Array]:
     if x.ndim != 2 or (x != np.round(x)).any() or x.min() < 0:
         raise _wrong_shape(entry, x, source, "tokens (count, length), whole numbers from 0")
-    tokens = x.astype(np.int32)
-    return replace(entry, shape=x.shape[1:], vocabulary=int(tokens.max()) + 1), tokens
+    _refuse_more("tokens", x.max() + 1, _MOST_TOKENS, f"x of {source}")
+    return replace(entry, shape=x.shape[1:], vocabulary=int(x.max()) + 1), x.astype(np.int32)
 
 
 def _fit_sequences(entry: Entry, x: Array, source: str) -> tuple[Entry, Array]:
