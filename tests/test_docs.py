@@ -26,6 +26,7 @@ GUIDES = {
     "report": ROOT / "docs" / "fuzz.md",
     "show": ROOT / "docs" / "fuzz.md",
     "targets": ROOT / "docs" / "targets.md",
+    "zoo": ROOT / "docs" / "zoo.md",
 }
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ALL_PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
@@ -67,6 +68,16 @@ def subcommands() -> dict[str, argparse.ArgumentParser]:
     return dict(found.choices)
 
 
+def actions_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """Its options, and those of the commands inside it."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from actions_of(inner)
+        else:
+            yield action
+
+
 def relative(path: Path) -> str:
     return str(path.relative_to(ROOT))
 
@@ -94,7 +105,7 @@ def test_every_command_has_a_guide_that_the_readme_links() -> None:
 @pytest.mark.parametrize("command", GUIDES)
 def test_every_option_is_in_its_guide(command: str) -> None:
     guide = GUIDES[command].read_text()
-    for action in subcommands()[command]._actions:
+    for action in actions_of(subcommands()[command]):
         name = action.option_strings[-1] if action.option_strings else action.dest
         assert re.search(rf"`{re.escape(name)}[ `]", guide), (
             f"{GUIDES[command].name} does not document {name}"
@@ -103,7 +114,7 @@ def test_every_option_is_in_its_guide(command: str) -> None:
 
 @pytest.mark.parametrize("command", GUIDES)
 def test_no_guide_names_an_option_that_is_gone(command: str) -> None:
-    known = {name for parser in subcommands().values() for a in parser._actions
+    known = {name for parser in subcommands().values() for a in actions_of(parser)
              for name in a.option_strings}  # fmt: skip
     named = set(re.findall(r"`(--[a-z][a-z-]*)", GUIDES[command].read_text()))
     assert named <= known, f"{GUIDES[command].name} names {sorted(named - known)}"

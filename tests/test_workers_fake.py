@@ -63,6 +63,15 @@ def test_a_flood_on_standard_output_neither_blocks_nor_fills_memory(fake_model: 
         np.testing.assert_array_equal(runs["loud"].arrays[0], runs["honest"].arrays[0])
 
 
+def test_slow_is_not_stuck(fake_model: Path) -> None:
+    """Five layers of a second each: every step forward renews a patience of 1.5 seconds."""
+    with Pool([fake("slow", "slow:every")], limits=LIMITS) as pool:
+        pool.start()
+        run = run_once(pool, fake_model)["slow"]
+        assert run.ok, run.message
+        assert run.seconds > 4
+
+
 def test_no_process_survives_the_pool(fake_model: Path) -> None:
     with Pool([fake("one"), fake("stuck", "hang:d1")], limits=LIMITS) as pool:
         pool.start()

@@ -6,12 +6,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from outvote.commands import check, fuzz, report, show, targets
+from outvote.commands import check, fuzz, report, show, targets, zoo
 from outvote.commands.options import CONSISTENT, INTERRUPTED, RAW, USAGE
 from outvote.core.errors import UsageError
 from outvote.core.version import VERSION
 
-_COMMANDS = (check, fuzz, report, show, targets)
+_COMMANDS = (check, fuzz, report, show, targets, zoo)
 
 _EXAMPLES = """\
 examples:
@@ -19,6 +19,7 @@ examples:
   outvote check model.h5 --targets tensorflow,jax,torch
   outvote fuzz model.keras --data val.npz --budget 20m
   outvote targets
+  outvote zoo build lenet5
 
 exit codes: 0 consistent, 1 findings, 2 usage or set-up error, 130 stopped with Ctrl-C
 """

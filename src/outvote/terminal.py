@@ -77,7 +77,7 @@ class Terminal:
 
 def _progress_table(text: str, pool: Pool, names: Sequence[str], seconds: float) -> Table:
     table = Table(title=f"{escape(text)}  {seconds:.0f} s", title_justify="left", box=None)
-    for heading in ("target", "done", "rate", "left", "layer"):
+    for heading in ("target", "done", "rate", "left", "at"):
         table.add_column(heading)
     for name in names:
         position = pool.position(name)

@@ -166,7 +166,9 @@ def _default(known: Any) -> list[str] | None:
 
 
 def seeds_of(wanted: list[str], data: list[Path]) -> Any:
+    """Model files with their data; models of the zoo are built where they are not there yet."""
     from outvote.campaign.job import SeedFile
+    from outvote.zoo.seeds import seed_file
 
     if not wanted:
         raise UsageError("name at least one seed: a model file, or a name of `outvote zoo list`")
@@ -177,7 +179,12 @@ def seeds_of(wanted: list[str], data: list[Path]) -> Any:
             "models of the zoo bring their own data"
         )
     given = dict(zip(files, data, strict=False))
-    return tuple(SeedFile(Path(name).stem, Path(name), given.get(name)) for name in wanted)
+    return tuple(
+        SeedFile(Path(name).stem, Path(name), given.get(name))
+        if name in files
+        else SeedFile(name, *seed_file(name))
+        for name in wanted
+    )
 
 
 def _is_file(name: str) -> bool:

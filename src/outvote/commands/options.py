@@ -28,6 +28,16 @@ def positive(text: str) -> int:
     return value
 
 
+def seed(text: str) -> int:
+    """A whole number that every random generator takes."""
+    value = int(text) if text.isdecimal() else -1
+    if not 0 <= value < 2**32:
+        raise argparse.ArgumentTypeError(
+            f"expected a whole number from 0 to {2**32 - 1}, received {text!r}"
+        )
+    return value
+
+
 def percent(text: str) -> float:
     """A number from 0 to 100."""
     value = number(text)

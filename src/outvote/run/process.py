@@ -145,7 +145,7 @@ class Process:
             except Closed:
                 return self._post_mortem(began)
             except Silence:
-                if watch.moved():
+                if watch.moved() or time.monotonic() < watch.deadline:
                     continue
                 return self._failed(
                     Outcome.HANG, f"no progress for {patience:.0f} s; stopped", began

@@ -1,7 +1,8 @@
 """A target in plain NumPy that can lie, crash, hang and worse on demand. For tests.
 
 What it does wrong stands in the environment: `OUTVOTE_FAKE="lie:LAYER"` and the like (see
-MISDEEDS); LAYER is a name or a kind, and `start` means at start-up. Without it, it is honest.
+MISDEEDS); LAYER is a name or a kind; `start` means at start-up, `every` everywhere. Without it,
+it is honest.
 """
 
 from __future__ import annotations
@@ -154,7 +155,7 @@ class FakeWorker:
         return {}, ()
 
     def misbehave(self, place: str, outputs: list[Array], kind: str = "") -> list[Array]:
-        if not self._misdeed or self._place not in (place, kind or place):
+        if not self._misdeed or self._place not in (place, kind or place, "every"):
             return outputs
         return MISDEEDS[self._misdeed](outputs)
 
@@ -198,6 +199,11 @@ def _crash(outputs: list[Array]) -> list[Array]:
 def _hang(outputs: list[Array]) -> list[Array]:
     while True:
         time.sleep(0.01)
+
+
+def _slow(outputs: list[Array]) -> list[Array]:
+    time.sleep(1)
+    return outputs
 
 
 def _signal(number: signal.Signals) -> Callable[[list[Array]], list[Array]]:
@@ -258,6 +264,7 @@ MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
     "kill": _signal(signal.SIGKILL),
     "exit": _exit,
     "hang": _hang,
+    "slow": _slow,
     "flood": _flood,
     "garbage": _garbage,
     "memory": _memory,

@@ -205,6 +205,12 @@ class KerasWorker:
         self._session = None
         return {}, ()
 
+    def do_extra(self, arrays: list[Array], module: str, call: str, **arguments: Any) -> Reply:
+        """An operation that lives in a module of its own, `outvote.workers.keras_MODULE`."""
+        operations = importlib.import_module(f"outvote.workers.keras_{module}")
+        reply: Reply = getattr(operations, call)(self._context, **arguments)
+        return reply
+
     def _parsed(self, model: Any) -> Model:
         """The model of a request; a backend that is narrow by default is widened for float64."""
         self._backend.set_wide("float64" in json.dumps(model["inputs"] + model["layers"]))
