@@ -73,8 +73,11 @@ class Fire:
         self._told = tenth
         workers = ", ".join(f"{resident_bytes(p) >> 20}" for p in children(self.process.pid))
         driver = resident_bytes(self.process.pid) >> 20
-        print(f"{count(self._folder)} mutants: driver {driver} MiB, workers {workers} MiB; "
-              f"{count(self._folder, 'findings')} findings", flush=True)  # fmt: skip
+        print(
+            f"{count(self._folder)} mutants: driver {driver} MiB, workers {workers} MiB; "
+            f"{count(self._folder, 'findings')} findings",
+            flush=True,
+        )
 
 
 def main() -> None:
@@ -105,12 +108,16 @@ def main() -> None:
         with sqlite3.connect(folder / FILE) as db:
             numbers = [n for (n,) in db.execute("SELECT number FROM mutants")]
         seeds = len(result["seeds"])
-        print(f"{result['tested']} mutants in {result['seconds']:.0f} s; numbers without gap or "
-              f"repetition: {sorted(numbers) == list(range(1, options.mutants + seeds + 1))}")  # fmt: skip
+        print(
+            f"{result['tested']} mutants in {result['seconds']:.0f} s; numbers without gap or "
+            f"repetition: {sorted(numbers) == list(range(1, options.mutants + seeds + 1))}"
+        )
         kept = found <= {finding["fingerprint"] for finding in result["findings"]}
-        print(f"findings lost: {'none' if kept else 'SOME'}; {len(result['findings'])} in all; "
-              f"{before.shots + after.shots} workers shot, {result['flaky']} deaths did not repeat "
-              f"(second sitting), {result['time']['recycled']} workers recycled")  # fmt: skip
+        print(
+            f"findings lost: {'none' if kept else 'SOME'}; {len(result['findings'])} in all; "
+            f"{before.shots + after.shots} workers shot, {result['flaky']} deaths did not repeat "
+            f"(second sitting), {result['time']['recycled']} workers recycled"
+        )
 
 
 if __name__ == "__main__":
