@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -180,8 +181,16 @@ def parameters_of(layer: Layer) -> dict[str, Any]:
     }
 
 
+# What frameworks wrap around the sentence that matters.
+_WRAPPING = re.compile(
+    r"Exception encountered when calling [\w.]+\(\)\.|\{\{function_node [^}]*\}\}|"
+    r"Arguments received by .*|\[Op:\w+\] name:.*",
+    re.DOTALL,
+)
+
+
 def _shorten(text: str, most: int = 160) -> str:
-    line = " ".join(text.split())
+    line = " ".join(_WRAPPING.sub("", text).split())
     return line if len(line) <= most else line[: most - 1] + "…"
 
 

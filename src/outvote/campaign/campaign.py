@@ -306,15 +306,14 @@ class Campaign:
         usual: Mapping[str, float],
     ) -> Finding:
         told = ", ".join(f"{n} {s:.2f} s (usually {usual[n]:.3f} s)" for n, s in seconds.items())
-        model = mutant.subject.model
+        kinds = ", ".join(layer.kind for layer in mutant.subject.model.layers)
         return Finding(
             kind="performance",
             title=f"{name} takes {seconds[name]:.1f} s for one mutant, the others do not",
-            reason=f"The best of two repetitions, everything compiled: {told}.",
+            reason=f"The best of two repetitions, everything compiled: {told}. Layers: {kinds}.",
             targets=(name,),
             accused=name,
             triage="unknown",
-            layer=model.layer(mutant.changed[0]) if mutant.changed else None,
             library=self._pool.targets[name].library,
         )
 

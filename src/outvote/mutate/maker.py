@@ -13,7 +13,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Layer, Ref, Weight
-from outvote.core.target import Run
+from outvote.core.target import Outcome, Run
 from outvote.mutate.subject import Spec
 from outvote.run.pool import Request
 
@@ -60,7 +60,10 @@ class Maker:
         return self._made[key]
 
     def _asked(self, arguments: Mapping[str, Any]) -> Made | None:
-        run = self._ask(Request("make", arguments))
+        run = self._ask(Request("make", {**arguments, "tried": True}))
+        if run.outcome not in (Outcome.OK, Outcome.ERROR, Outcome.UNSUPPORTED):
+            # The worker died of it: that must not keep the layer from the other targets.
+            run = self._ask(Request("make", {**arguments, "tried": False}))
         if not run.ok:
             return None
         return Made(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -38,7 +39,12 @@ def neuron_count(layer: Layer, blobs: BlobStore) -> int:
 
 
 def is_float(weight: Weight, blobs: BlobStore) -> bool:
-    return bool(weight.shape) and blobs.get(weight.digest).dtype.kind == "f"
+    return bool(weight.shape) and _kind(weight.digest, blobs) == "f"
+
+
+@lru_cache(maxsize=1 << 16)  # the same weights are asked about for every mutant
+def _kind(digest: str, blobs: BlobStore) -> str:
+    return blobs.get(digest).dtype.kind
 
 
 def pick(count: int, rng: np.random.Generator) -> Array:

@@ -71,7 +71,13 @@ class FakeWorker:
         return {"kinds": parameters, "activations": ["linear", "relu"]}, ()
 
     def do_make(
-        self, arrays: list[Array], kind: str, parameters: Any, given: list[Any], joined: bool
+        self,
+        arrays: list[Array],
+        kind: str,
+        parameters: Any,
+        given: list[Any],
+        joined: bool,
+        tried: bool,
     ) -> Reply:
         """What a layer would give, found by computing it on zeros."""
         feeds = [np.zeros([2, *shape[1:]], np.float32) for shape, _ in given]

@@ -101,13 +101,19 @@ class KerasWorker:
         return catalogue(), ()
 
     def do_make(
-        self, arrays: list[Array], kind: str, parameters: Any, given: list[Any], joined: bool
+        self,
+        arrays: list[Array],
+        kind: str,
+        parameters: Any,
+        given: list[Any],
+        joined: bool,
+        tried: bool,
     ) -> Reply:
-        """What a layer would be on tensors of these shapes, without computing anything."""
+        """What a layer would be on tensors of these shapes."""
         from outvote.workers.keras_catalogue import make
 
         with self._backend.no_gradients():
-            return make(kind, parameters, given, joined)
+            return make(kind, parameters, given, joined, tried)
 
     def do_save(self, arrays: list[Array], model: Any, path: str) -> Reply:
         """Write a neutral model as a `.keras` file."""

@@ -13,6 +13,7 @@ from keras import tree
 
 from outvote.core.arrays import Array
 from outvote.workers.keras_graph import zeros_for_weights
+from outvote.workers.main import Refused
 
 _GENERAL = ("self", "args", "kwargs", "name", "trainable", "dtype", "autocast")
 _MATTERS_NOT = ("_initializer", "_regularizer", "_constraint")
@@ -68,17 +69,21 @@ _NOT_ACTIVATIONS = ("get", "serialize", "deserialize")
 
 
 def make(
-    kind: str, parameters: Mapping[str, Any], given: Sequence[Any], joined: bool
+    kind: str, parameters: Mapping[str, Any], given: Sequence[Any], joined: bool, tried: bool
 ) -> tuple[dict[str, Any], list[Array]]:
     """Build a layer on symbolic tensors: its serialised form, its weights, what comes out.
 
     `given` are [shape, dtype] of what it reads; `joined` says that it takes them as one list.
     Weights that are not floats (states of random generators) come with their first values.
+    With `tried` the layer is also called on zeros: some kinds announce another shape than
+    they give.
     """
     tensors = [keras.KerasTensor(shape, dtype) for shape, dtype in given]
     with zeros_for_weights():
         layer = instance(kind, parameters)
         outputs = tree.flatten(layer(tensors) if joined else layer(*tensors))
+    if tried:
+        _require_announced(layer, given, joined, outputs)
     weights, firsts = [], []
     for variable in layer.weights:
         dtype = keras.backend.standardize_dtype(variable.dtype)
@@ -100,6 +105,20 @@ def make(
             for tensor in outputs
         ],
     }, firsts
+
+
+def _require_announced(layer: Any, given: Sequence[Any], joined: bool, announced: Any) -> None:
+    """Refuse a layer that gives another shape than it announced; one that fails is accepted."""
+    zeros = [
+        keras.ops.zeros([2 if n is None else n for n in shape], dtype) for shape, dtype in given
+    ]
+    try:
+        outputs = tree.flatten(layer(zeros) if joined else layer(*zeros))
+    except Exception:  # whether it works is for the targets to show
+        return
+    for tensor, symbol in zip(outputs, announced, strict=True):
+        if any(n is not None and n != m for n, m in zip(symbol.shape, tensor.shape, strict=True)):
+            raise Refused(f"{layer.name} announces {symbol.shape} and gives {tuple(tensor.shape)}")
 
 
 def instance(kind: str, parameters: Mapping[str, Any]) -> Any:
