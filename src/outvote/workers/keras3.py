@@ -72,6 +72,7 @@ class KerasWorker:
         self._outputs = OutputCache()
         self._programs: dict[str, Any] = {}
         self._session: Any = None
+        self._explorer: Any = None
 
     def describe(self) -> dict[str, Any]:
         names = ("keras", *self._backend.libraries)
@@ -164,6 +165,16 @@ class KerasWorker:
         with self._backend.no_gradients():
             reply: Reply = self._session.call(layer, arrays, given)
             return reply
+
+    def do_explore(self, arrays: list[Array], action: str, **arguments: Any) -> Reply:
+        """A request to the explorer of this worker (outvote.workers.keras_explore)."""
+        from outvote.workers.keras_explore import Explorer
+
+        if action == "open":
+            self._explorer = Explorer(self._context, self._backend, self._workshop, **arguments)
+            return self._explorer.describe(), ()
+        reply: Reply = getattr(self._explorer, action)(arrays, **arguments)
+        return reply
 
     def do_close(self, arrays: list[Array]) -> Reply:
         self._session = None
