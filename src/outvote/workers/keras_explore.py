@@ -274,13 +274,21 @@ class Explorer:
         count = len(arrays[0])
         if not self._backend.fixed_shapes:
             return list(arrays)
-        size = min(self._batch, 1 << (count - 1).bit_length())
+        size = next(n for n in _sizes(self._batch) if n >= count)
         return [np.concatenate([a, np.repeat(a[-1:], size - count, axis=0)]) for a in arrays]
 
     def _kernels(self) -> AbstractContextManager[Any]:
         """Without oneDNN where PyTorch's own kernels are faster: narrow convolutions."""
         narrow = getattr(self._backend, "for_narrow_convolutions", nullcontext)
         return narrow() if self._narrow else nullcontext()
+
+
+def _sizes(batch: int) -> list[int]:
+    """The sizes of batches that are compiled: few, because each takes seconds."""
+    sizes = [batch]
+    while sizes[0] > 4:
+        sizes.insert(0, -(-sizes[0] // 4))
+    return sizes
 
 
 def _rules(rule: dict[str, Any], waiting: list[Array]) -> Rules:

@@ -160,7 +160,7 @@ class Search:
         self, active: _Active, progress: Callable[[float], None]
     ) -> tuple[list[Found], tuple[int, int]]:
         steps: list[Found] = []
-        flat = 0
+        flat = unmoved = 0
         for iteration in range(self.settings.iterations):
             if not len(active.index):
                 break
@@ -169,26 +169,36 @@ class Search:
                 steps.append(self._take_finished(active, gradients, answers, iteration))
             else:
                 flat = int(np.all([_is_zero(g) for g in gradients], axis=0).sum())
-            if len(active.index):
-                active.x = [
-                    move(x, g, seed, memory, rules)
-                    for move, x, g, seed, memory, rules in zip(
-                        self.moves,
-                        active.x,
-                        gradients,
-                        active.seeds,
-                        active.memories,
-                        self.rules,
-                        strict=True,
-                    )
-                ]
+            unmoved += self._move(active, gradients)
             progress((iteration + 1) / self.settings.iterations)
         if len(active.index):
             answers = self.models.answers(active.x)
             steps.append(self._take_finished(active, [], answers, self.settings.iterations))
-        same = [_is_zero(x - s) for x, s in zip(active.x, active.seeds, strict=True)]
         progress(1.0)
-        return steps, (flat, int(np.all(same, axis=0).sum()))
+        return steps, (flat, unmoved + _count_equal(active.x, active.seeds))
+
+    def _move(self, active: _Active, gradients: Inputs) -> int:
+        """Move every input; those that can move no more leave. How many of them never moved."""
+        if not len(active.index):
+            return 0
+        before, memories = active.x, [dict(memory) for memory in active.memories]
+        inputs = zip(before, gradients, active.seeds, active.memories, strict=True)
+        active.x = [
+            move(x, gradient, seed, memory, rules)
+            for move, rules, (x, gradient, seed, memory) in zip(
+                self.moves, self.rules, inputs, strict=True
+            )
+        ]
+        alive = ~_equal(active.x, before)
+        for old, new in zip(memories, active.memories, strict=True):
+            if old.keys() != new.keys():  # its first move
+                alive[:] = True
+            elif old:
+                alive |= ~_equal(list(old.values()), list(new.values()))
+        stuck = [a[~alive] for a in active.x], [a[~alive] for a in active.seeds]
+        if not alive.all():
+            active.keep(alive)
+        return _count_equal(*stuck)
 
     def _gradients(self, active: _Active) -> tuple[Inputs, list[Array]]:
         """Of equation 3: Σ F_k(x)[c] over k ≠ j, minus λ1·F_j(x)[c], plus λ2·Σ f_n(x)."""
@@ -234,6 +244,16 @@ def _is_zero(array: Array) -> Array:
     """For each input whether all its numbers are zero (or not numbers)."""
     flat = array.reshape(len(array), -1)
     return np.asarray(~(np.isfinite(flat) & (flat != 0)).any(axis=1))
+
+
+def _equal(a: Sequence[Array], b: Sequence[Array]) -> Array:
+    """For each input whether its rows are the same in both lists."""
+    same = [(x == y).all(axis=tuple(range(1, x.ndim))) for x, y in zip(a, b, strict=True)]
+    return np.asarray(np.all(same, axis=0))
+
+
+def _count_equal(a: Sequence[Array], b: Sequence[Array]) -> int:
+    return int(np.sum(_equal(a, b)))
 
 
 def _joined(steps: Sequence[Found], seeds: Inputs, widths: Sequence[int]) -> Found:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from outvote.core.arrays import Array
@@ -79,12 +79,17 @@ def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> G
     return program
 
 
-def for_narrow_convolutions() -> AbstractContextManager[Any]:
+@contextmanager
+def for_narrow_convolutions() -> Iterator[None]:
     """oneDNN pads channels to blocks; PyTorch's own kernels are faster where they are few."""
     import torch
 
-    flags: AbstractContextManager[Any] = torch.backends.mkldnn.flags(enabled=False)
-    return flags
+    before = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = before
 
 
 quick = eager

@@ -24,13 +24,15 @@ def move(x: Array, gradient: Array, seed: Array, memory: Memory, rules: Rules) -
     axes = tuple(range(1, x.ndim))
     most = _MOST * float(np.max(rules.high - rules.low))
     up = np.mean(gradient, axis=axes, dtype=np.float64) > 0
-    full = _amount(np.where(up, memory["up"], memory["down"]), rules.step) >= most
-    up = up ^ full  # at the limit of one end, go on at the other
-    memory["up"] = memory["up"] + up
-    memory["down"] = memory["down"] + ~up
+    ends = [_amount(memory[end], rules.step) >= most for end in ("up", "down")]
+    up = np.where(ends[0] | ends[1], ends[1], up)  # at the limit of one end, go on at the other
+    free = ~(ends[0] & ends[1])
+    memory["up"] = memory["up"] + (up & free)
+    memory["down"] = memory["down"] + (~up & free)
     amount = np.where(up, 1, -1) * _amount(np.where(up, memory["up"], memory["down"]), rules.step)
     shift = np.clip(amount, -most, most).reshape(-1, *(1,) * len(axes)).astype(x.dtype)
-    return rules.clip(seed + shift)
+    moved = rules.clip(seed + shift)
+    return np.where(free.reshape(shift.shape), moved, x)
 
 
 def _amount(moves: Array, step: float) -> Array:
