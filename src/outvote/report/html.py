@@ -29,6 +29,20 @@ def write(result: dict[str, Any], folder: Path) -> Path:
 
 def render(result: dict[str, Any]) -> str:
     """The page as text."""
+    context = view.page(plain(result))
+    scripts = page_scripts() if context["maps"] else []
+    page = template("report.html").render(
+        **context,
+        style=asset("report.css"),
+        scripts=scripts,
+        policy=policy(scripts),
+        data=embedded(map_data(context["maps"])),
+    )
+    return str(page)
+
+
+def template(name: str) -> Any:
+    """A page's template, with our words for numbers; everything it shows is escaped."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -39,15 +53,7 @@ def render(result: dict[str, Any]) -> str:
     )
     for function in (wording.number, wording.size, wording.duration, wording.share, wording.some):
         environment.filters[function.__name__] = function
-    context = view.page(plain(result))
-    scripts = page_scripts() if context["maps"] else []
-    return environment.get_template("report.html").render(
-        **context,
-        style=asset("report.css"),
-        scripts=scripts,
-        policy=policy(scripts),
-        data=embedded(map_data(context["maps"])),
-    )
+    return environment.get_template(name)
 
 
 def asset(name: str) -> str:

@@ -1,0 +1,70 @@
+"""What a person sees in the terminal when an exploration has ended."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+_COLOURS = {"consistent": "green", "inconsistent": "red", "interrupted": "yellow"}
+_WORDS = {
+    "consistent": "NOTHING FOUND",
+    "inconsistent": "DIFFERENCES FOUND",
+    "interrupted": "STOPPED EARLY",
+}
+
+
+def show_explored(result: dict[str, Any], folder: Path) -> None:
+    """The models, the figures, the verdict, and where the report is."""
+    out = Console(highlight=False, soft_wrap=True)
+    table = Table(title="Models", title_justify="left")
+    for heading in ("model", "differences", "neurons", "covered"):
+        table.add_column(heading)
+    for model in result["coverage"]["models"]:
+        name = model["model"]
+        table.add_row(
+            escape(name),
+            str(result["differences"]["per_model"][name]),
+            str(model["neurons"]),
+            f"{model['coverage']:.1%}",
+        )
+    out.print(table)
+    for line in _figures(result):
+        out.print(line)
+    if result["retraining"]:
+        out.print(_retraining(result["retraining"]))
+    for warning in result["warnings"]:
+        out.print(f"[yellow]warning[/] {escape(warning)}")
+    verdict = result["verdict"]
+    out.print(f"[bold {_COLOURS[verdict]}]{_WORDS[verdict]}[/]  {escape(result['summary'])}")
+    out.print(f"report: {escape(str(folder / 'report.html'))}")
+
+
+def _figures(result: dict[str, Any]) -> list[str]:
+    lines = [
+        f"coverage {result['coverage']['average']:.1%} at t = {result['settings']['threshold']:g}"
+    ]
+    for name, curve in result["coverage"]["curves"].items():
+        if name != "explore":
+            share = curve["growth"][-1][1]
+            lines.append(
+                f"  {curve['tests']} {name} inputs: coverage {share:.1%}, "
+                f"{result['baselines'][name]} of them split the models"
+            )
+    if result["seeds_per_second"]:
+        lines.append(f"{result['seeds_per_second']:.1f} seeds per second")
+    return lines
+
+
+def _retraining(result: dict[str, Any]) -> Table:
+    table = Table(title=f"Accuracy with {result['added']} inputs added", title_justify="left")
+    for heading in ("model", "added", "before", "after"):
+        table.add_column(heading)
+    for row in result["runs"]:
+        table.add_row(
+            escape(row["model"]), row["added"], f"{row['before']:.2%}", f"{row['accuracy'][-1]:.2%}"
+        )
+    return table
