@@ -7,6 +7,7 @@ from typing import Any
 
 from outvote.api import prepare_folder, saved
 from outvote.checking import Watch, silent
+from outvote.explore.coverage import CoverageJob, run_coverage
 from outvote.explore.exploring import run_explore
 from outvote.explore.job import ExploreJob
 from outvote.explore.outcome import explore_result, save_inputs
@@ -21,6 +22,19 @@ def explore(job: ExploreJob, out: Path, watch: Watch = silent) -> dict[str, Any]
 
     def write() -> None:
         save_inputs(explored, out)
+        json_file.write(result, out)
+        explore_html.write(result, out)
+
+    saved(write, out)
+    return result
+
+
+def measure_coverage(job: CoverageJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
+    """Measure; the folder gets `result.json` and `report.html`."""
+    prepare_folder(out)
+    result = run_coverage(job, watch)
+
+    def write() -> None:
         json_file.write(result, out)
         explore_html.write(result, out)
 

@@ -68,3 +68,29 @@ def _retraining(result: dict[str, Any]) -> Table:
             escape(row["model"]), row["added"], f"{row['before']:.2%}", f"{row['accuracy'][-1]:.2%}"
         )
     return table
+
+
+def show_coverage(result: dict[str, Any], folder: Path) -> None:
+    """Layers, criteria, and where the report is."""
+    out = Console(highlight=False, soft_wrap=True)
+    coverage = result["coverage"]
+    table = Table(title=f"Neurons above {result['settings']['threshold']:g}", title_justify="left")
+    for heading in ("layer", "kind", "neurons", "covered", "coverage"):
+        table.add_column(heading)
+    for layer in coverage["layers"]:
+        part = layer["covered"] / layer["neurons"]
+        table.add_row(
+            escape(layer["name"]),
+            escape(layer["kind"]),
+            str(layer["neurons"]),
+            str(layer["covered"]),
+            f"{part:.1%}",
+        )
+    out.print(table)
+    shown = [point for point in coverage["thresholds"] if point[0] in (0.0, 0.25, 0.5, 0.75)]
+    out.print("neuron coverage " + ", ".join(f"{value:.1%} at t = {t:g}" for t, value in shown))
+    for name, value in coverage["criteria"].items():
+        told = "needs --train" if value is None else f"{value:.1%}"
+        out.print(f"{name.replace('_', '-')} coverage {told}")
+    out.print(f"[bold]{escape(result['summary'])}[/]")
+    out.print(f"report: {escape(str(folder / 'report.html'))}")

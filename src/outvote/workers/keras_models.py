@@ -55,6 +55,8 @@ class OneModel:
         states, output = self._walk([to_tensor(feed) for feed in feeds])
         found = [self._neurons_of(layer, states) for layer in self.model.layers]
         self.layers = tuple(layer for layer in found if layer is not None)
+        if self._kind == "any":  # only the neurons count
+            return
         values = np.asarray(ops.convert_to_numpy(output), np.float64)
         if values.ndim != 2:
             raise Refused(
@@ -84,7 +86,7 @@ class OneModel:
                 every = list(range(1, len(tensor.shape)))
                 lows.append(ops.min(tensor, axis=every))
                 highs.append(ops.max(tensor, axis=every))
-        neurons = ops.concatenate(rows, axis=1) if rows else ops.zeros_like(output[:, :0])
+        neurons = ops.concatenate(rows, axis=1) if rows else ops.zeros((len(feeds[0]), 0))
         extra = [ops.stack(lows, axis=1), ops.stack(highs, axis=1)] if reduce and rows else []
         return self._answer(output), neurons, extra
 
@@ -113,7 +115,7 @@ class OneModel:
     def _answer(self, output: Tensor) -> Tensor:
         """Probabilities of classes (of logits, their softmax), or the values as they are."""
         output = ops.cast(output, "float32")
-        if self._kind == "values":
+        if self._kind != "classes":
             return output
         if self.width == 2 and output.shape[1] == 1:
             positive = output if self._is_probability else ops.sigmoid(output)
