@@ -8,6 +8,7 @@ from typing import Any
 
 from outvote.commands.explore_options import (
     add_common,
+    chosen_targets,
     common,
     low_high,
     numbers,
@@ -35,6 +36,8 @@ examples:
       steering angles, which differ when they are not in the same bin
   outvote explore a.keras b.keras --data pdf.npz --constraint integer --features features.csv
       tables of features that may only grow or shrink in whole steps
+  outvote explore a.keras --targets tensorflow,torch --data seeds.npz
+      inputs on which two implementations of one model differ most, judged as by `check`
 
 exit codes: 0 nothing found, 1 differences found, 2 usage or set-up error, 130 stopped with Ctrl-C
 """
@@ -53,6 +56,12 @@ def add(commands: Any) -> None:
     parser.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="two or more models")
     parser.add_argument(
         "--data", type=Path, required=True, metavar="FILE", help=".npz with x: the seeds"
+    )
+    parser.add_argument(
+        "--targets",
+        type=names,
+        metavar="A,B,...",
+        help="one model: inputs on which these implementations of it differ most",
     )
     add_common(parser, "outvote-out")
     _add_search(parser)
@@ -157,11 +166,22 @@ def job_of(options: argparse.Namespace) -> Any:
 
 
 def _explore(options: argparse.Namespace) -> int:
-    from outvote.explore.doing import explore
-    from outvote.explore.show import show_explored
     from outvote.terminal import Terminal
 
-    result = explore(job_of(options), options.out, Terminal(options.quiet).watch)
-    show_explored(result, options.out)
+    terminal = Terminal(options.quiet)
+    if options.targets is None:
+        from outvote.explore.doing import explore
+        from outvote.explore.show import show_explored
+
+        result = explore(job_of(options), options.out, terminal.watch)
+        show_explored(result, options.out)
+    else:
+        from outvote.explore.between import explore_between
+        from outvote.explore.show import show_distance
+
+        targets = chosen_targets(options)
+        result = explore_between(job_of(options), targets, options.out, terminal.watch)
+        terminal.show_check(result, options.out)
+        show_distance(result)
     codes = {"consistent": CONSISTENT, "inconsistent": FINDINGS, "interrupted": INTERRUPTED}
     return codes[result["verdict"]]

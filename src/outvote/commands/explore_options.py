@@ -97,22 +97,44 @@ def common(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
+def chosen_targets(options: argparse.Namespace) -> list[Any]:
+    """The targets of --targets."""
+    from outvote.config import load_config
+    from outvote.targets import choose, known_targets
+
+    config = load_config(options.config)
+    return choose(options.targets, known_targets(config.targets, config.folder))
+
+
 def gradient_target(options: argparse.Namespace) -> Any:
-    """The target that was asked for, or the first installed one that has gradients."""
+    """The target whose gradient is followed: as asked for, or the first that has one.
+
+    Between the targets of --targets it is one of them.
+    """
     from outvote.config import load_config
     from outvote.targets import choose, install_hint, known_targets, missing_packages
 
     config = load_config(options.config)
     known = known_targets(config.targets, config.folder)
+    among = getattr(options, "targets", None)
     if options.target is None:
-        for name in GRADIENT_TARGETS:
-            if not missing_packages(known[name]):
-                return known[name]
+        for target in map(known.get, GRADIENT_TARGETS) if among is None else choose(among, known):
+            if target and target.backend in GRADIENT_TARGETS and not missing_packages(target):
+                return target
+        if among is not None:
+            raise UsageError(
+                f"none of {', '.join(among)} has gradients to follow; "
+                f"add one of {', '.join(GRADIENT_TARGETS)} to --targets"
+            )
         raise UsageError(f"no library with gradients is installed; {install_hint('torch')}")
     (target,) = choose([options.target], known)
     if target.backend not in GRADIENT_TARGETS:
         raise UsageError(
             f"target {target.name!r} has no gradients to follow; "
             f"choose one of {', '.join(GRADIENT_TARGETS)}"
+        )
+    if among is not None and target.name not in among:
+        raise UsageError(
+            f"--target {target.name} is not among --targets {','.join(among)}; name one of them"
         )
     return target

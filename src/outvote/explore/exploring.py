@@ -27,7 +27,7 @@ from outvote.run.pool import Pool
 
 def run_explore(job: ExploreJob, watch: Watch = silent) -> Explored:
     """Do the job with a worker of its own."""
-    require_sense(job)
+    _require_two(job)
     for path in job.models:
         inspect(path, None)
     with Pool(
@@ -38,6 +38,7 @@ def run_explore(job: ExploreJob, watch: Watch = silent) -> Explored:
 
 def explore_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> Explored:
     """Do the job in a pool that has its target, started or not."""
+    _require_two(job)
     require_sense(job)
     explored = Explored(job)
     began = time.monotonic()
@@ -51,13 +52,16 @@ def explore_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> Explored:
     return explored
 
 
-def require_sense(job: ExploreJob) -> None:
-    """What is wrong without any model being read."""
+def _require_two(job: ExploreJob) -> None:
     if len(job.models) < 2:
         raise UsageError(
             f"models are held against each other; received only {job.models[0]}. Name two or "
             "more, or one model with --targets A,B to hold implementations against each other"
         )
+
+
+def require_sense(job: ExploreJob) -> None:
+    """What is wrong without any model being read."""
     if job.constraint not in CONSTRAINTS and not Path(job.constraint).is_file():
         raise UsageError(
             f"--constraint {job.constraint!r} is neither one of {', '.join(CONSTRAINTS)} nor "
@@ -109,7 +113,7 @@ def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> No
         source = str(job.data) if isinstance(job.data, Path) else "arrays"
         explored.data = fit(arrays, explored.subjects[0].model, source, allow_nan=False)
         open_explorer(pool, job, explored)
-    _prepare(pool, job, explored, features)
+    prepare(pool, job, explored, features)
     count = explored.data.count
     with watch(f"Searching from {count} seed{'s' * (count != 1)}", pool, names):
         _search(pool, job, explored)
@@ -118,7 +122,8 @@ def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> No
             _compare(pool, job, explored)
 
 
-def _prepare(pool: Pool, job: ExploreJob, explored: Explored, features: Features | None) -> None:
+def prepare(pool: Pool, job: ExploreJob, explored: Explored, features: Features | None) -> None:
+    """Tell the worker what may change, when answers differ, and how to climb."""
     assert explored.data is not None
     rules, arrays = rules_for(job, explored.data.inputs, features)
     l1, l2, _ = job.hyperparameters

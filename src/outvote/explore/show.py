@@ -94,3 +94,12 @@ def show_coverage(result: dict[str, Any], folder: Path) -> None:
         out.print(f"{name.replace('_', '-')} coverage {told}")
     out.print(f"[bold]{escape(result['summary'])}[/]")
     out.print(f"report: {escape(str(folder / 'report.html'))}")
+
+
+def show_distance(result: dict[str, Any]) -> None:
+    """How far the search took the targets apart."""
+    d = result["distance"]
+    Console(highlight=False, soft_wrap=True).print(
+        f"largest relative distance {d['before']:.2g} on the seeds, {d['after']:.2g} on what was "
+        f"found; it grew for {d['grew']} of {result['seeds']} seeds (gradient of {d['followed']})"
+    )

@@ -14,7 +14,7 @@ from keras import ops
 from outvote.core.answers import Oracle
 from outvote.core.arrays import Array
 from outvote.core.model import Model
-from outvote.workers.constraints import Move, Rules, built_in
+from outvote.workers.constraints import Memory, Move, Rules, built_in
 from outvote.workers.keras_graph import Tensor, Workshop
 from outvote.workers.keras_models import OneModel, few_channels
 from outvote.workers.main import Context, Refused, Reply
@@ -64,6 +64,7 @@ class Explorer:
         self._steepest = backend.differentiate(self._objective, self._variables)
         self._steepest_wide = backend.differentiate(self._objective_with_neurons, self._variables)
         self._search: Search | None = None
+        self._walk: tuple[Inputs, list[Memory]] = [], []
 
     def describe(self) -> dict[str, Any]:
         layers = [
@@ -170,6 +171,25 @@ class Explorer:
             for i in range(0, len(feeds[0]), self._batch)
         ]
         return {}, [np.concatenate(column) for column in zip(*parts, strict=True)]
+
+    def step(self, arrays: list[Array], inputs: int, fresh: bool) -> Reply:
+        """Move all inputs once along the gradient of their weighted outputs.
+
+        The arrays are the inputs as they are now, then the weights; a `fresh` walk starts there.
+        """
+        assert self._search is not None
+        now = arrays[:inputs]
+        if fresh:
+            self._walk = now, [{} for _ in now]
+        seeds, memories = self._walk
+        _, gradients = self.steepest(arrays, inputs)
+        moved = [
+            move(x, gradient, seed, memory, rules)
+            for move, rules, x, gradient, seed, memory in zip(
+                self._search.moves, self._search.rules, now, gradients, seeds, memories, strict=True
+            )
+        ]
+        return {}, moved
 
     def measure(
         self,
