@@ -6,12 +6,12 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from outvote.commands import check, coverage, explore, targets
+from outvote.commands import check, coverage, explore, pollution, targets
 from outvote.commands.options import CONSISTENT, INTERRUPTED, RAW, USAGE
 from outvote.core.errors import UsageError
 from outvote.core.version import VERSION
 
-_COMMANDS = (check, explore, coverage, targets)
+_COMMANDS = (check, explore, coverage, pollution, targets)
 
 _EXAMPLES = """\
 examples:
@@ -19,6 +19,7 @@ examples:
   outvote check model.h5 --targets tensorflow,jax,torch
   outvote explore a.keras b.keras --data seeds.npz
   outvote coverage model.keras --data test.npz
+  outvote pollution clean.keras polluted.keras --data train.npz
   outvote targets
 
 exit codes: 0 consistent, 1 findings, 2 usage or set-up error, 130 stopped with Ctrl-C

@@ -25,6 +25,7 @@ from outvote.commands.options import (
     number,
     positive,
 )
+from outvote.core.errors import UsageError
 
 _EXAMPLES = """\
 examples:
@@ -36,6 +37,8 @@ examples:
       steering angles, which differ when they are not in the same bin
   outvote explore a.keras b.keras --data pdf.npz --constraint integer --features features.csv
       tables of features that may only grow or shrink in whole steps
+  outvote explore a.keras b.keras c.keras --data seeds.npz --retrain train.npz --test test.npz
+      then train each model on with the finds, beside random and adversarial inputs
   outvote explore a.keras --targets tensorflow,torch --data seeds.npz
       inputs on which two implementations of one model differ most, judged as by `check`
 
@@ -67,6 +70,7 @@ def add(commands: Any) -> None:
     _add_search(parser)
     _add_answers(parser)
     _add_constraint(parser)
+    _add_retraining(parser)
     parser.set_defaults(action=_explore)
 
 
@@ -139,6 +143,32 @@ def _add_constraint(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_retraining(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what to do with the finds")
+    group.add_argument(
+        "--retrain",
+        type=Path,
+        metavar="FILE",
+        help=".npz with x and y: train each model on, with the finds labelled by majority vote",
+    )
+    group.add_argument(
+        "--test", type=Path, metavar="FILE", help=".npz with x and y: measures the accuracy"
+    )
+    group.add_argument(
+        "--epochs", type=positive, default=5, metavar="N", help="of retraining (%(default)s)"
+    )
+
+
+def _retraining(options: argparse.Namespace) -> Any:
+    from outvote.explore.job import Retraining
+
+    if (options.retrain is None) != (options.test is None):
+        raise UsageError("--retrain and --test go together: one trains, the other measures")
+    if options.retrain is None:
+        return None
+    return Retraining(options.retrain, options.test, options.epochs)
+
+
 def job_of(options: argparse.Namespace) -> Any:
     """The job that the options describe."""
     from outvote.explore.job import ExploreJob
@@ -161,6 +191,7 @@ def job_of(options: argparse.Namespace) -> Any:
         features=options.features,
         groups=tuple(options.groups),
         baselines=not options.no_baselines,
+        retraining=_retraining(options),
         **common(options),
     )
 

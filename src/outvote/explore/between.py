@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -210,11 +210,13 @@ def _added(job: ExploreJob, explored: Explored, checked: Checked, walk: Walk) ->
         target.name: len(set().union(*(rows for t, rows in apart.items() if target.name in t)))
         for target in checked.job.targets
     }
-    data = replace(explored.data, inputs=tuple(walk.inputs))
+    thresholds = [
+        m.threshold for p in checked.comparisons for m in p.measured if m.name == "relative"
+    ]
     return {
         "command": "explore",
-        "seeds": data.count,
-        "already_different": 0,
+        "seeds": explored.data.count,
+        "already_different": int((walk.before >= min(thresholds, default=np.inf)).sum()),
         "differences": {"total": len(found), "per_model": per_target},
         "coverage": None,
         "distance": {

@@ -19,6 +19,7 @@ from outvote.data import fit, load_data
 from outvote.explore.asking import ask
 from outvote.explore.baselines import adversarial_inputs, measure, random_inputs
 from outvote.explore.job import CONSTRAINTS, Differences, Explored, ExploreJob
+from outvote.explore.retraining import retrain
 from outvote.explore.rules import Features, read_features, rules_for
 from outvote.explore.subjects import kind_of_answers, read_subjects, require_comparable
 from outvote.modelfile import inspect
@@ -27,7 +28,7 @@ from outvote.run.pool import Pool
 
 def run_explore(job: ExploreJob, watch: Watch = silent) -> Explored:
     """Do the job with a worker of its own."""
-    _require_two(job)
+    require_two(job)
     for path in job.models:
         inspect(path, None)
     with Pool(
@@ -38,7 +39,7 @@ def run_explore(job: ExploreJob, watch: Watch = silent) -> Explored:
 
 def explore_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> Explored:
     """Do the job in a pool that has its target, started or not."""
-    _require_two(job)
+    require_two(job)
     require_sense(job)
     explored = Explored(job)
     began = time.monotonic()
@@ -52,7 +53,8 @@ def explore_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> Explored:
     return explored
 
 
-def _require_two(job: ExploreJob) -> None:
+def require_two(job: ExploreJob) -> None:
+    """One model alone cannot differ from anything."""
     if len(job.models) < 2:
         raise UsageError(
             f"models are held against each other; received only {job.models[0]}. Name two or "
@@ -120,6 +122,8 @@ def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> No
     if job.baselines and (explored.found is not None or explored.already):
         with watch("Comparing with random and adversarial inputs", pool, names):
             _compare(pool, job, explored)
+    if job.retraining is not None:
+        retrain(pool, job, explored, job.retraining, watch)
 
 
 def prepare(pool: Pool, job: ExploreJob, explored: Explored, features: Features | None) -> None:

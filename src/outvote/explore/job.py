@@ -28,6 +28,16 @@ FOR_PICTURES = (1.0, 0.1, 10.0)
 
 
 @dataclass(frozen=True)
+class Retraining:
+    """What `--retrain` asks for."""
+
+    train: Path | Mapping[str, Array]  # x and y
+    test: Path | Mapping[str, Array]
+    epochs: int = 5
+    learning_rate: float = 1e-4
+
+
+@dataclass(frozen=True)
 class ExploreJob:
     """Everything that can be chosen. None means: as the paper has it for this domain."""
 
@@ -53,6 +63,7 @@ class ExploreJob:
     batch_size: int = 128
     seed: int = 0
     baselines: bool = True
+    retraining: Retraining | None = None
     custom: Path | None = None
     allow_code: bool = False
     limits: Limits = field(default_factory=Limits)

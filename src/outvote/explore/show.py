@@ -103,3 +103,22 @@ def show_distance(result: dict[str, Any]) -> None:
         f"largest relative distance {d['before']:.2g} on the seeds, {d['after']:.2g} on what was "
         f"found; it grew for {d['grew']} of {result['seeds']} seeds (gradient of {d['followed']})"
     )
+
+
+def show_pollution(result: dict[str, Any], folder: Path) -> None:
+    """The suspects that are likest to the evidence, and where the report is."""
+    out = Console(highlight=False, soft_wrap=True)
+    evidence = result["evidence"]
+    if evidence:
+        out.print(
+            f"{result['differences']['total']} inputs from {result['seeds']} seeds split the "
+            f"models; {evidence['share']:.0%} of them are {evidence['true']} to the clean model "
+            f"and {evidence['false']} to the other"
+        )
+    if result["suspects"]:
+        first = ", ".join(str(i) for i in result["suspects"][:10])
+        out.print(f"likest samples: {first}")
+    words = {**_WORDS, "inconsistent": "SUSPECTS FOUND"}
+    verdict = result["verdict"]
+    out.print(f"[bold {_COLOURS[verdict]}]{words[verdict]}[/]  {escape(result['summary'])}")
+    out.print(f"report: {escape(str(folder / 'report.html'))}")

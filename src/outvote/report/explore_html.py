@@ -1,4 +1,4 @@
-"""`report.html` of `outvote explore` and `outvote coverage`: gallery, curves, tables."""
+"""`report.html` of `outvote explore`, `coverage` and `pollution`: gallery, curves, tables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def charts(result: Data) -> list[Data]:
     if result["command"] == "coverage":
         curve = {"coverage": result["coverage"]["thresholds"]}
         return [chart("Neuron coverage over the threshold", "threshold t", curve)]
-    curves = result["coverage"]["curves"]
+    curves = (result.get("coverage") or {}).get("curves")
     if not curves:
         return []
     over = {NAMES[name]: curve["thresholds"] for name, curve in curves.items()}

@@ -176,6 +176,15 @@ class KerasWorker:
         reply: Reply = getattr(self._explorer, action)(arrays, **arguments)
         return reply
 
+    def do_train(self, arrays: list[Array], model: Any, **arguments: Any) -> Reply:
+        """Train a copy of a model and return its accuracy before, and after each epoch."""
+        from outvote.workers.keras_graph import Workshop
+        from outvote.workers.keras_train import train
+
+        allow_code = bool(self._context.settings["allow_code"])
+        fresh = Workshop(self._context.blobs, allow_code, self._custom)  # layers of its own
+        return {"accuracy": train(self._context, fresh, self._parsed(model), **arguments)}, ()
+
     def do_close(self, arrays: list[Array]) -> Reply:
         self._session = None
         return {}, ()
