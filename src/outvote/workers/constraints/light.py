@@ -12,7 +12,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.workers.constraints import Memory, Rules
 
-_GROWTH = 1.5
+_GROWTH = 1.75
 # Of the legal range. Near 1 every picture becomes the same white or black one: such an input
 # splits models too, and says nothing.
 _MOST = 0.8
