@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--state", type=Path, metavar="FILE.npz", help="what earlier inputs covered; is updated"
     )
-    add_common(parser, "outvote-out")
+    add_common(parser, chance=False)
     parser.set_defaults(action=_coverage)
 
 

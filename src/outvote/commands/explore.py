@@ -66,7 +66,7 @@ def add(commands: Any) -> None:
         metavar="A,B,...",
         help="one model: inputs on which these implementations of it differ most",
     )
-    add_common(parser, "outvote-out")
+    add_common(parser)
     _add_search(parser)
     _add_answers(parser)
     _add_constraint(parser)

@@ -46,12 +46,21 @@ def share(text: str) -> float:
     return value
 
 
-def add_common(parser: argparse.ArgumentParser, out: str) -> None:
-    """Where to compute, what to read, where to write."""
+def seed(text: str) -> int:
+    """A whole number from 0."""
+    if not text.isdigit():
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0, received {text!r}")
+    return int(text)
+
+
+def add_common(parser: argparse.ArgumentParser, chance: bool = True) -> None:
+    """Where to compute, what to read, where to write; a seed where chance plays a part."""
     parser.add_argument(
         "--target", metavar="NAME", help="torch, jax or tensorflow; default: the first installed"
     )
-    parser.add_argument("--out", type=Path, default=Path(out), metavar="DIR", help="%(default)s")
+    parser.add_argument(
+        "--out", type=Path, default=Path("outvote-out"), metavar="DIR", help="default: %(default)s"
+    )
     parser.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
     parser.add_argument("--custom", type=Path, metavar="FILE.py", help="defines custom layers")
     parser.add_argument(
@@ -59,7 +68,10 @@ def add_common(parser: argparse.ArgumentParser, out: str) -> None:
     )
     parser.add_argument("--count", type=positive, metavar="N", help="use the first N inputs")
     parser.add_argument("--batch-size", type=positive, default=128, metavar="N", help="%(default)s")
-    parser.add_argument("--seed", type=int, default=0, help="for all random choices (%(default)s)")
+    if chance:
+        parser.add_argument(
+            "--seed", type=seed, default=0, metavar="N", help="for all random choices (%(default)s)"
+        )
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.add_argument(
         "--skip",
@@ -85,13 +97,14 @@ def common(options: argparse.Namespace) -> dict[str, Any]:
     if options.custom is not None and not options.custom.is_file():
         raise UsageError(f"the file {options.custom} given with --custom does not exist")
     memory = int(options.memory * 2**30) if options.memory is not None else None
+    chance = {"seed": options.seed} if hasattr(options, "seed") else {}
     return {
+        **chance,
         "target": gradient_target(options),
         "custom": options.custom,
         "allow_code": options.allow_code,
         "count": options.count,
         "batch_size": options.batch_size,
-        "seed": options.seed,
         "skip": tuple(options.skip),
         "limits": Limits(silence_seconds=options.timeout, memory_bytes=memory),
     }

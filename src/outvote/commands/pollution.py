@@ -42,7 +42,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--iterations", type=positive, default=20, metavar="N", help="for each seed (%(default)s)"
     )
-    add_common(parser, "outvote-out")
+    add_common(parser)
     parser.set_defaults(action=_pollution)
 
 

@@ -46,7 +46,6 @@ class CoverageJob:
     skip: tuple[str, ...] = ()
     count: int | None = None
     batch_size: int = 128
-    seed: int = 0
     custom: Path | None = None
     allow_code: bool = False
     limits: Limits = field(default_factory=Limits)
