@@ -20,14 +20,9 @@ from outvote.cli import _parser, main
 from outvote.result import check_result
 
 ROOT = Path(__file__).parent.parent
-GUIDES = {
-    "check": ROOT / "docs" / "check.md",
-    "fuzz": ROOT / "docs" / "fuzz.md",
-    "report": ROOT / "docs" / "fuzz.md",
-    "show": ROOT / "docs" / "fuzz.md",
-    "targets": ROOT / "docs" / "targets.md",
-    "zoo": ROOT / "docs" / "zoo.md",
-}
+COMMANDS = ("check", "fuzz", "explore", "coverage", "pollution", "targets", "zoo")
+GUIDES = {name: ROOT / "docs" / f"{name}.md" for name in COMMANDS}
+GUIDES |= dict.fromkeys(("report", "show"), ROOT / "docs" / "fuzz.md")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ALL_PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 FIRST_CHECK = "The first check on your own model"
@@ -116,7 +111,7 @@ def test_every_option_is_in_its_guide(command: str) -> None:
 def test_no_guide_names_an_option_that_is_gone(command: str) -> None:
     known = {name for parser in subcommands().values() for a in actions_of(parser)
              for name in a.option_strings}  # fmt: skip
-    named = set(re.findall(r"`(--[a-z][a-z-]*)", GUIDES[command].read_text()))
+    named = set(re.findall(r"`(--[a-z][a-z0-9-]*)", GUIDES[command].read_text()))
     assert named <= known, f"{GUIDES[command].name} names {sorted(named - known)}"
 
 

@@ -218,7 +218,7 @@ def test_workers_that_are_shot_at_random_are_replaced_and_blamed_for_nothing(
     def shoot() -> None:
         nonlocal shots
         wait_for_mutants(tmp_path / "out", 10)
-        while not stop.wait(0.4):
+        while not stop.wait(1.0):
             found = subprocess.run(
                 ["pgrep", "-P", str(os.getpid()), "-f", "outvote"], capture_output=True, text=True
             ).stdout.split()

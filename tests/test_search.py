@@ -1,157 +1,167 @@
-"""LEMON's guidance, its baseline, and the performance oracle: functions of what they are told."""
+"""Algorithm 1 on models whose answers and gradients are known by hand."""
 
 from __future__ import annotations
 
-import json
-from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
 
-from outvote.campaign.performance import drifts, slow_targets
-from outvote.campaign.store import Sample
-from outvote.campaign.strongest import Strongest
-from outvote.core.errors import UsageError
-from outvote.search.registry import strategies, strategy
-from outvote.search.strategy import Choice, Memory, Outcome
-
-RULES = ["A", "B", "C", "D"]
+from outvote.core.answers import Oracle
+from outvote.core.arrays import Array
+from outvote.workers.constraints import Rules, built_in
+from outvote.workers.neurons import Activations, sections
+from outvote.workers.search import Found, Inputs, Search, Settings
 
 
-def memory(seed: int = 0) -> Memory:
-    return Memory.new({1: 10.0}, RULES, seed)
+@dataclass
+class Lines:
+    """Models that say class 1 where x[0] exceeds their limit; one neuron each, x[1]."""
+
+    limits: Sequence[float]
+    slope: float = 1.0
+    calls: list[int] = field(default_factory=list)
+    covered: list[int] = field(default_factory=list)
+    widths: Sequence[int] = ()
+    neuron_counts: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        self.widths = [2] * len(self.limits)
+        self.neuron_counts = [1] * len(self.limits)
+
+    def answers(self, inputs: Inputs) -> list[Array]:
+        ones = [1 / (1 + np.exp(-self.slope * (inputs[0][:, 0] - limit))) for limit in self.limits]
+        return [np.stack([1 - p, p], axis=1) for p in ones]
+
+    def gradients(
+        self, inputs: Inputs, chosen: Sequence[Array], neurons: Sequence[Array] | None
+    ) -> tuple[Inputs, list[Array]]:
+        answers = self.answers(inputs)
+        self.calls.append(len(inputs[0]))
+        gradient = np.zeros_like(inputs[0])
+        for answer, weights in zip(answers, chosen, strict=True):
+            change = self.slope * answer[:, 0] * answer[:, 1]
+            gradient[:, 0] += change * (weights[:, 1] - weights[:, 0])
+        if neurons is not None:
+            gradient[:, 1] += sum(n[:, 0] for n in neurons)
+        return [gradient], answers
+
+    def uncovered(self) -> list[Array]:
+        return [np.array([0]) for _ in self.limits]
+
+    def cover(self, inputs: Inputs) -> None:
+        self.covered.append(len(inputs[0]))
 
 
-def test_a_mutant_joins_when_it_amplifies_its_seed() -> None:
-    lemon = strategy("lemon", memory())
-    assert lemon.tell(Choice(1, "A"), Outcome(2, 10.0))
-    assert not lemon.tell(Choice(1, "A"), Outcome(3, 9.9))
-    assert not lemon.tell(Choice(1, "A"), Outcome(4, None))
-    assert not lemon.tell(Choice(1, "A"), Outcome(5, 99.0, breeds=False))
-    assert lemon.members() == [1, 2]
-    assert lemon.state()["tallies"]["A"] == [4, 2]
+def search(models: Lines, seeds: Array, seed: int = 0, **more: float) -> Found:
+    settings = Settings(
+        lambda1=more.get("lambda1", 2.0),
+        lambda2=more.get("lambda2", 0.0),
+        iterations=int(more.get("iterations", 30)),
+        seed=seed,
+    )
+    limits = Rules(np.full(2, -10.0), np.full(2, 10.0), more.get("step", 0.2))
+    looking = Search(models, Oracle("classes"), [built_in("none")], [limits], settings)
+    return looking.run([seeds], np.arange(len(seeds)) + 5, 0, lambda share: None)
 
 
-def test_a_rule_that_did_not_apply_counts_for_nothing() -> None:
-    lemon = strategy("lemon", memory())
-    before = json.dumps(lemon.state())
-    assert not lemon.tell(Choice(1, "B"), Outcome(None))
-    assert json.dumps(lemon.state()) == before
+def test_it_climbs_to_where_the_models_differ() -> None:
+    seeds = np.array([[0.0, 0.0], [0.5, 0.0], [1.5, 0.0], [-2.0, 0.0]])
+    models = Lines([1.0, 2.0])
+    found = search(models, seeds)
+    assert found.already.tolist() == [7]
+    assert set(found.index) <= {5, 6, 8}
+    assert len(found.index)
+    x = found.inputs[0][:, 0]
+    assert ((x > 1) & (x <= 2)).all()
+    labels = [answer.argmax(axis=1) for answer in found.answers]
+    assert (labels[0] != labels[1]).all()
+    assert all(answer.argmax(axis=1).tolist() == [0] * len(x) for answer in found.before)
 
 
-def test_seeds_that_were_rarely_chosen_come_first() -> None:
-    """Roulette wheel on 1 / (times chosen + 1): 1/10 against 1."""
-    lemon = strategy("lemon", memory())
-    lemon.tell(Choice(1, "A"), Outcome(2, 20.0))
-    for number in range(8):
-        lemon.tell(Choice(1, "A"), Outcome(10 + number, 0.0))
-    chosen = Counter(lemon.ask().parent for _ in range(2000))
-    assert chosen[1] / 2000 == pytest.approx(0.1 / 1.1, abs=0.03)
+def test_finished_seeds_leave_the_batch() -> None:
+    seeds = np.stack([np.linspace(-3, 0.9, 20), np.zeros(20)], axis=1)
+    models = Lines([1.0, 2.0])
+    found = search(models, seeds)
+    assert models.calls[0] == 20
+    assert models.calls == sorted(models.calls, reverse=True)
+    # What differs after iteration i is seen when the next gradient is asked for.
+    gone = [20 - int((found.iterations < call).sum()) for call in range(len(models.calls))]
+    assert len(found.index) > 10
+    assert all(left <= most for left, most in zip(models.calls, gone, strict=True))
 
 
-def test_rules_that_amplify_are_chosen_more_often_but_none_is_left_out() -> None:
-    lemon = strategy("lemon", memory())
-    for number in range(30):
-        for rule in RULES:
-            lemon.tell(Choice(1, rule), Outcome(100 + number, 20.0 if rule == "D" else 0.0))
-    chosen: Counter[str] = Counter()
-    for _ in range(4000):
-        choice = lemon.ask()
-        chosen[choice.rule] += 1
-        lemon.tell(Choice(1, choice.rule), Outcome(1000, 20.0 if choice.rule == "D" else 0.0))
-    assert chosen["D"] == max(chosen.values())
-    # Stationary weights are (1 - p)^rank with p = 0.08: the first is chosen 1.28 times as often
-    # as the fourth.
-    assert chosen["D"] / min(chosen.values()) == pytest.approx((1 - 0.08) ** -3, rel=0.2)
+def test_the_seeds_are_independent_of_their_batch() -> None:
+    seeds = np.stack([np.linspace(-3, 0.9, 20), np.zeros(20)], axis=1)
+    together = search(Lines([1.0, 2.0]), seeds)
+    settings = Settings(2.0, 0.0, 30, 0)
+    limits = Rules(np.full(2, -10.0), np.full(2, 10.0), 0.2)
+    alone = Search(Lines([1.0, 2.0]), Oracle("classes"), [built_in("none")], [limits], settings)
+    for row in range(20):
+        found = alone.run([seeds[row : row + 1]], np.array([row + 5]), 0, lambda share: None)
+        same = together.index == row + 5
+        assert np.array_equal(found.inputs[0], together.inputs[0][same])
 
 
-def test_random_asks_for_everything_alike_and_keeps_every_mutant() -> None:
-    plain = strategy("random", memory())
-    for number in range(3):
-        assert plain.tell(Choice(1, "A"), Outcome(2 + number, 0.0))
-    rules = Counter(plain.ask().rule for _ in range(4000))
-    parents = Counter(plain.ask().parent for _ in range(4000))
-    assert max(rules.values()) / min(rules.values()) < 1.2
-    assert max(parents.values()) / min(parents.values()) < 1.2
+def test_another_seed_of_chance_chooses_other_models() -> None:
+    seeds = np.zeros((40, 2))
+    first, again, other = (search(Lines([1.0, 2.0]), seeds, seed=n) for n in (0, 0, 1))
+    assert np.array_equal(first.chosen, again.chosen)
+    assert not np.array_equal(first.chosen, other.chosen)
 
 
-@pytest.mark.parametrize("name", sorted(strategies()))
-def test_a_strategy_that_is_restored_goes_on_as_if_it_had_not_stopped(name: str) -> None:
-    def go_on(asked: object, count: int) -> list[Choice]:
-        found = []
-        for number in range(count):
-            choice = asked.ask()  # type: ignore[attr-defined]
-            found.append(choice)
-            asked.tell(choice, Outcome(100 + number, float(number % 20)))  # type: ignore[attr-defined]
-        return found
-
-    one = strategy(name, memory())
-    go_on(one, 40)
-    state = json.loads(json.dumps(one.state()))
-    other = strategy(name, Memory.restored(state))
-    assert go_on(other, 40) == go_on(one, 40)
+def test_tests_are_covered_and_lambda2_moves_neurons() -> None:
+    models = Lines([1.0, 2.0])
+    found = search(models, np.array([[0.9, 0.0], [1.5, 0.0]]), lambda2=0.5)
+    assert models.covered[0] == 1
+    assert sum(models.covered) == 1 + len(found.index)
+    assert (found.inputs[0][:, 1] > 0).all()
 
 
-def test_an_unknown_strategy_is_said() -> None:
-    with pytest.raises(UsageError, match="no strategy 'best'; choose from lemon, random"):
-        strategy("best", memory())
+def test_a_flat_gradient_and_a_closed_range_are_told() -> None:
+    flat = search(Lines([1.0, 2.0], slope=0.0), np.zeros((3, 2)))
+    assert (flat.flat, flat.unmoved, len(flat.index)) == (3, 3, 0)
+    settings = Settings(1.0, 0.1, 5, 0)
+    closed = Rules(np.zeros(2), np.zeros(2), 0.2)
+    stuck = Search(Lines([1.0, 2.0]), Oracle("classes"), [built_in("none")], [closed], settings)
+    found = stuck.run([np.zeros((3, 2))], np.arange(3), 0, lambda share: None)
+    assert (found.flat, found.unmoved) == (0, 3)
 
 
-def test_only_the_strongest_inconsistency_of_an_input_counts() -> None:
-    strongest = Strongest()
-    pair = ("a", "b")
-    strongest.add(1, {pair: np.array([0.1, 0.5, 0.0])}, first=True)
-    strongest.add(1, {pair: np.array([0.6, 0.2, 0.1])}, first=False)
-    strongest.add(1, {pair: np.array([0.5, 0.7, 0.2])}, first=False)
-    again = Strongest.restored(json.loads(json.dumps(strongest.state())))
-    (row,) = again.table(0.4)
-    assert (row["inconsistencies"], row["mutants_only"], row["initial_only"]) == (2, 1, 0)
-    assert row["initial_mean"] == pytest.approx(0.3)
-    assert row["mutants_mean"] == pytest.approx(0.65)
-    assert row["amplification"] == pytest.approx(0.65 / 0.3 - 1)
+def test_nan_is_never_an_agreement() -> None:
+    oracle = Oracle("classes")
+    good, bad = np.array([[0.1, 0.9]]), np.array([[np.nan, 0.9]])
+    assert oracle.differ([good, bad]).tolist() == [True]
+    assert oracle.differ([bad, bad]).tolist() == [True]
+    assert oracle.differ([good, good]).tolist() == [False]
 
 
-def samples(**series: list[float]) -> list[Sample]:
-    return [
-        Sample(50 * i, name, value, 100 << 20, 0)
-        for name, values in series.items()
-        for i, value in enumerate(values)
-    ]
+@pytest.mark.parametrize(
+    ("tolerance", "edges", "expected"),
+    [
+        (0.5, (), [False, True, True]),
+        (None, (-0.1, 0.1), [True, False, True]),
+        (0.5, (-0.1, 0.1), [False, False, True]),
+    ],
+)
+def test_values_differ_by_distance_and_by_bins(
+    tolerance: float | None, edges: tuple[float, ...], expected: list[bool]
+) -> None:
+    a, b = np.array([[0.0], [0.2], [-1.0]]), np.array([[0.2], [0.9], [1.0]])
+    assert Oracle("values", tolerance, edges).differ([a, b]).tolist() == expected
 
 
-def test_a_target_that_gets_slower_than_itself_and_the_others_drifts() -> None:
-    slow = [0.1 * (1 + i) for i in range(15)]
-    (drift,) = drifts(samples(good=[0.1] * 15, slow=slow))
-    assert (drift.target, drift.what) == ("slow", "seconds")
-    assert len(drift.series) == 15
+def test_neurons_are_scaled_within_their_layer() -> None:
+    """Layer one: 0, 2, 4 within [0, 4]; layer two is constant, so its neuron counts as 0."""
+    seen = Activations(
+        np.array([[0.0, 2.0, 4.0, 3.0]]), np.array([[0.0, 3.0]]), np.array([[4.0, 3.0]]), [3, 1]
+    )
+    assert seen.scaled().tolist() == [[0.0, 0.5, 1.0, 0.0]]
+    assert seen.top(1).tolist() == [False, False, True, True]
 
 
-def test_a_machine_that_gets_busy_accuses_nobody() -> None:
-    slow = [0.1 * (1 + i) for i in range(9)]
-    assert drifts(samples(a=slow, b=slow)) == []
-
-
-def test_the_first_sample_and_few_samples_prove_nothing() -> None:
-    assert drifts(samples(a=[9.0] + [0.1] * 8, b=[0.1] * 9)) == []
-    assert drifts(samples(a=[0.1, 0.1, 5.0], b=[0.1] * 3)) == []
-
-
-def test_memory_is_measured_from_the_last_start_of_the_worker() -> None:
-    def growing(restarts: list[int]) -> list[Sample]:
-        sizes = [100 + 90 * i for i in range(15)]
-        return [
-            Sample(i, name, 0.1, (size if name == "leaky" else 100) << 20, restart)
-            for name in ("leaky", "good")
-            for i, (size, restart) in enumerate(zip(sizes, restarts, strict=True))
-        ]
-
-    (drift,) = drifts(growing([0] * 15))
-    assert (drift.target, drift.what) == ("leaky", "bytes")
-    assert drifts(growing([i // 5 for i in range(15)])) == []
-
-
-def test_one_slow_case_is_measured_against_the_other_targets() -> None:
-    usual = {"a": 0.1, "b": 0.05}
-    assert slow_targets({"a": 5.0, "b": 0.06}, usual) == ["a"]
-    assert slow_targets({"a": 5.0, "b": 2.6}, usual) == []
-    assert slow_targets({"a": 0.4, "b": 0.0001}, usual) == []
+def test_sections_of_the_usual_range() -> None:
+    neurons = np.array([[0.0, 5.0], [0.99, -1.0], [1.0, 2.5]])
+    hit = sections(neurons, np.array([0.0, 0.0]), np.array([1.0, 4.0]), 4)
+    assert hit.tolist() == [[True, False, False, True], [False, False, True, False]]

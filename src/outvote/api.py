@@ -80,14 +80,14 @@ def run_job(job: Job, out: Path | None, watch: Watch = silent) -> Result:
 
     def keep(pool: Pool, checked: Checked) -> None:
         if out is not None:
-            repros.update(_saved(lambda: write_evidence(pool, checked, out), out))
+            repros.update(saved(lambda: write_evidence(pool, checked, out), out))
 
     checked = run_check(job, watch, keep)
     data = check_result(checked, repros)
     if out is not None:
         from outvote.report import write_all
 
-        _saved(lambda: write_all(data, out), out)
+        saved(lambda: write_all(data, out), out)
     return Result(data, out)
 
 
@@ -105,7 +105,8 @@ def prepare_folder(out: Path) -> None:
         ) from error
 
 
-def _saved(write: Any, out: Path) -> Any:
+def saved(write: Any, out: Path) -> Any:
+    """What `write` returns; a disk that is full or read-only is an error for the user."""
     try:
         return write()
     except OSError as error:

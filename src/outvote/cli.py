@@ -6,18 +6,31 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from outvote.commands import check, fuzz, report, show, targets, zoo
+from outvote.commands import (
+    check,
+    coverage,
+    explore,
+    fuzz,
+    pollution,
+    report,
+    show,
+    targets,
+    zoo,
+)
 from outvote.commands.options import CONSISTENT, INTERRUPTED, RAW, USAGE
 from outvote.core.errors import UsageError
 from outvote.core.version import VERSION
 
-_COMMANDS = (check, fuzz, report, show, targets, zoo)
+_COMMANDS = (check, fuzz, explore, coverage, pollution, report, show, targets, zoo)
 
 _EXAMPLES = """\
 examples:
   outvote check model.keras --data val.npz
   outvote check model.h5 --targets tensorflow,jax,torch
   outvote fuzz model.keras --data val.npz --budget 20m
+  outvote explore a.keras b.keras --data seeds.npz
+  outvote coverage model.keras --data test.npz
+  outvote pollution clean.keras polluted.keras --data train.npz
   outvote targets
   outvote zoo build lenet5
 

@@ -318,8 +318,8 @@ def _answer(output: Array) -> dict[str, Any]:
     return {"values": [number(float(v)) for v in output.reshape(-1)[:_TOP]]}
 
 
-def picture(array: Array) -> str | None:
-    """An input as a PNG data URI, if it looks like an image."""
+def picture(array: Array, limits: tuple[float, float] | None = None) -> str | None:
+    """An input as a PNG data URI, if it looks like an image; black and white are its `limits`."""
     if array.ndim == 3 and array.shape[-1] in (1, 3) and min(array.shape[:2]) >= 4:
         image = array[..., 0] if array.shape[-1] == 1 else array
     elif array.ndim == 2 and min(array.shape) >= 8 and array.dtype.kind == "f":
@@ -328,7 +328,7 @@ def picture(array: Array) -> str | None:
         return None
     from PIL import Image
 
-    low, high = float(np.nanmin(image)), float(np.nanmax(image))
+    low, high = limits or (float(np.nanmin(image)), float(np.nanmax(image)))
     scaled = (np.nan_to_num(image.astype(np.float64)) - low) / ((high - low) or 1.0) * 255
     buffer = io.BytesIO()
     Image.fromarray(np.clip(scaled, 0, 255).astype(np.uint8)).save(buffer, "PNG")

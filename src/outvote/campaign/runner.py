@@ -13,6 +13,7 @@ from outvote.core.target import Outcome, Run
 from outvote.run.pool import Pool, Request
 
 _DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
+_KILLS = 3  # a worker killed so often on one model is killed by the model
 _ROWS = 1  # inputs on which hidden layers are compared
 
 
@@ -77,11 +78,14 @@ class Runner:
         return Request("run", arguments, steps=len(trial.model.layers))
 
     def _once_more(self, name: str, request: Request, first: Run) -> Run:
-        second = self.pool.ask(name, request)
-        if second.outcome in _DEATHS:
-            return second
-        self.flaky += 1
-        return second
+        """In a fresh worker; a kill from outside may hit that one too, so it gets more chances."""
+        run = first
+        for _ in range(_KILLS if first.outcome is Outcome.MEMORY else 1):
+            run = self.pool.ask(name, request)
+            if run.outcome not in _DEATHS:
+                self.flaky += 1
+                break
+        return run
 
 
 def inside(run: Run) -> float:

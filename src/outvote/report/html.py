@@ -31,18 +31,18 @@ def render(result: dict[str, Any]) -> str:
     """The page as text."""
     context = view.page(plain(result))
     scripts = page_scripts() if context["maps"] else []
-    page: str = template("report.html").render(
+    page = template("report.html").render(
         **context,
         style=asset("report.css"),
         scripts=scripts,
         policy=policy(scripts),
         data=embedded(map_data(context["maps"])),
     )
-    return page
+    return str(page)
 
 
 def template(name: str) -> Any:
-    """A page of ours, with our words for numbers; what is put in is escaped."""
+    """A page's template, with our words for numbers; everything it shows is escaped."""
     import jinja2
 
     environment = jinja2.Environment(

@@ -72,6 +72,7 @@ class KerasWorker:
         self._outputs = OutputCache()
         self._programs: dict[str, Any] = {}
         self._session: Any = None
+        self._explorer: Any = None
 
     def describe(self) -> dict[str, Any]:
         names = ("keras", *self._backend.libraries)
@@ -206,6 +207,25 @@ class KerasWorker:
         with self._backend.no_gradients():
             reply: Reply = self._session.call(layer, arrays, given)
             return reply
+
+    def do_explore(self, arrays: list[Array], action: str, **arguments: Any) -> Reply:
+        """A request to the explorer of this worker (outvote.workers.keras_explore)."""
+        from outvote.workers.keras_explore import Explorer
+
+        if action == "open":
+            self._explorer = Explorer(self._context, self._backend, self._workshop, **arguments)
+            return self._explorer.describe(), ()
+        reply: Reply = getattr(self._explorer, action)(arrays, **arguments)
+        return reply
+
+    def do_train(self, arrays: list[Array], model: Any, **arguments: Any) -> Reply:
+        """Train a copy of a model and return its accuracy before, and after each epoch."""
+        from outvote.workers.keras_graph import Workshop
+        from outvote.workers.keras_train import train
+
+        allow_code = bool(self._context.settings["allow_code"])
+        fresh = Workshop(self._context.blobs, allow_code, self._custom)  # layers of its own
+        return {"accuracy": train(self._context, fresh, self._parsed(model), **arguments)}, ()
 
     def do_close(self, arrays: list[Array]) -> Reply:
         self._session = None

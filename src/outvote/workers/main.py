@@ -51,8 +51,12 @@ class Context:
         self._box.note(self.done, self.total, layer)
 
     def step(self) -> None:
-        self.done += 1
-        self._box.note(self.done, self.total, self.layer or "")
+        self.reach(self.done + 1)
+
+    def reach(self, done: int) -> None:
+        """Say how many steps are done by now."""
+        self.done = done
+        self._box.note(done, self.total, self.layer or "")
 
 
 def serve(fd: int, settings: dict[str, Any]) -> None:

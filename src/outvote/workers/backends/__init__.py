@@ -4,6 +4,10 @@ A backend module offers `before_import(mode)`, `after_import()`, `libraries`, `p
 `set_wide(wide)` for models in float64, `no_gradients()` and `modes`: a compiler for each mode.
 A compiler takes `forward` (tensors in, tensors out) and returns a function from NumPy arrays to
 `(arrays, dtype names)`.
+
+A backend with automatic differentiation also offers `differentiate(objective, variables)`,
+`quick`, a compiler for many passes over batches of any size, and `fixed_shapes`, whether it
+compiles anew for every size of a batch. `outvote explore` needs them.
 """
 
 from __future__ import annotations
@@ -17,6 +21,10 @@ Tensor = Any
 Forward = Callable[[Sequence[Tensor]], list[Tensor]]
 Program = Callable[[Sequence[Array]], tuple[list[Array], list[str]]]
 """A compiled or eager function of arrays."""
+Objective = Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Tensor, list[Tensor]]]
+"""Inputs and constants to a number, and tensors that are wanted besides."""
+Gradient = Callable[[Sequence[Array], Sequence[Array]], tuple[list[Array | None], list[Array]]]
+"""Inputs and constants to the gradients of that number by the inputs, and those tensors."""
 
 
 def eager(forward: Forward, variables: Callable[[], list[Any]]) -> Program:

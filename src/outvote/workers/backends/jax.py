@@ -11,7 +11,7 @@ from typing import Any
 
 from outvote.core.arrays import Array
 from outvote.core.model import digest_of
-from outvote.workers.backends import Forward, Program, eager, to_arrays
+from outvote.workers.backends import Forward, Gradient, Objective, Program, eager, to_arrays
 
 libraries = ("jax", "jaxlib")
 
@@ -88,4 +88,28 @@ def jit(forward: Forward, variables: Callable[[], list[Any]]) -> Program:
     return program
 
 
+def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> Gradient:
+    import jax
+    import keras
+    import numpy as np
+
+    def pure(feeds: Sequence[Any], values: Sequence[Any], constants: Sequence[Any]) -> Any:
+        mapping = list(zip(variables(), values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            return objective(feeds, constants)
+
+    compiled = jax.jit(jax.value_and_grad(pure, has_aux=True))
+
+    def program(
+        feeds: Sequence[Array], constants: Sequence[Array]
+    ) -> tuple[list[Array | None], list[Array]]:
+        values = [variable.value for variable in variables()]
+        (_, results), gradients = compiled(list(feeds), values, list(constants))
+        return [np.asarray(g) for g in gradients], to_arrays(results)[0]
+
+    return program
+
+
+quick = jit
+fixed_shapes = True
 modes = {"eager": eager, "jit": jit}

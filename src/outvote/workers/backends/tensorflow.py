@@ -9,7 +9,7 @@ from functools import partial
 from typing import Any
 
 from outvote.core.arrays import Array
-from outvote.workers.backends import Forward, Program, eager, to_arrays
+from outvote.workers.backends import Forward, Gradient, Objective, Program, eager, to_arrays
 
 libraries = ("tensorflow",)
 
@@ -41,10 +41,15 @@ def no_gradients() -> AbstractContextManager[Any]:
     return nullcontext()
 
 
-def graph(forward: Forward, variables: Callable[[], list[Any]], xla: bool = False) -> Program:
+def graph(
+    forward: Forward,
+    variables: Callable[[], list[Any]],
+    xla: bool = False,
+    any_size: bool = False,
+) -> Program:
     import tensorflow as tf
 
-    traced = tf.function(forward, jit_compile=xla, autograph=False)
+    traced = tf.function(forward, jit_compile=xla, autograph=False, reduce_retracing=any_size)
 
     def program(feeds: Sequence[Array]) -> tuple[list[Array], list[str]]:
         return to_arrays(traced([tf.constant(feed) for feed in feeds]))
@@ -52,6 +57,29 @@ def graph(forward: Forward, variables: Callable[[], list[Any]], xla: bool = Fals
     return program
 
 
+def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> Gradient:
+    import tensorflow as tf
+
+    def traced(feeds: Sequence[Any], constants: Sequence[Any]) -> Any:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(feeds)
+            value, results = objective(feeds, constants)
+        return tape.gradient(value, feeds), results
+
+    compiled = tf.function(traced, autograph=False, reduce_retracing=True)
+
+    def program(
+        feeds: Sequence[Array], constants: Sequence[Array]
+    ) -> tuple[list[Array | None], list[Array]]:
+        given = [tf.constant(feed) for feed in feeds], [tf.constant(c) for c in constants]
+        gradients, results = compiled(*given)
+        return [None if g is None else g.numpy() for g in gradients], to_arrays(results)[0]
+
+    return program
+
+
+quick = partial(graph, any_size=True)
+fixed_shapes = False
 modes = {
     "eager": eager,
     "no-onednn": eager,

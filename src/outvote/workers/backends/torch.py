@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from outvote.core.arrays import Array
-from outvote.workers.backends import Forward, Program, eager, to_arrays, to_tensor
+from outvote.workers.backends import (
+    Forward,
+    Gradient,
+    Objective,
+    Program,
+    eager,
+    to_arrays,
+    to_tensor,
+)
 
 libraries = ("torch",)
 
@@ -55,4 +63,35 @@ def compile_(forward: Forward, variables: Callable[[], list[Any]]) -> Program:
     return program
 
 
+def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> Gradient:
+    import torch
+
+    def program(
+        feeds: Sequence[Array], constants: Sequence[Array]
+    ) -> tuple[list[Array | None], list[Array]]:
+        inputs = [to_tensor(feed).requires_grad_(True) for feed in feeds]
+        value, results = objective(inputs, [to_tensor(constant) for constant in constants])
+        if not value.requires_grad:  # nothing that is differentiable reads the inputs
+            return [None] * len(feeds), to_arrays(results)[0]
+        gradients = torch.autograd.grad(value, inputs, allow_unused=True)
+        return [None if g is None else g.numpy() for g in gradients], to_arrays(results)[0]
+
+    return program
+
+
+@contextmanager
+def for_narrow_convolutions() -> Iterator[None]:
+    """oneDNN pads channels to blocks; PyTorch's own kernels are faster where they are few."""
+    import torch
+
+    before = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = before
+
+
+quick = eager
+fixed_shapes = False
 modes = {"eager": eager, "compile": compile_}

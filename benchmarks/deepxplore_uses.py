@@ -1,0 +1,154 @@
+"""What DeepXplore's finds are good for (7.3): retraining, and polluted training data, on MNIST.
+
+    python benchmarks/deepxplore_uses.py DATA
+    python benchmarks/deepxplore_uses.py DATA --only pollution --repetitions 1
+
+DATA is a folder with mnist_train.npz, mnist_test.npz and models/ (the authors' LeNets).
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.explore.exploring import explore_in
+from outvote.explore.job import ExploreJob, Retraining
+from outvote.explore.pollution import pollution_in
+from outvote.run.pool import Pool
+from outvote.targets import BUILT_IN
+
+_TRAIN = """
+import os, sys
+os.environ["KERAS_BACKEND"] = "tensorflow"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"
+import keras, numpy as np
+from keras import layers
+data, out, epochs, seed = sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+keras.utils.set_random_seed(seed)
+model = keras.Sequential([
+    keras.Input((28, 28, 1)),
+    layers.Conv2D(6, 5, padding="same", activation="relu"), layers.MaxPooling2D(),
+    layers.Conv2D(16, 5, padding="same", activation="relu"), layers.MaxPooling2D(),
+    layers.Flatten(), layers.Dense(120, activation="relu"), layers.Dense(84, activation="relu"),
+    layers.Dense(10, activation="softmax"),
+])
+model.compile("adam", "sparse_categorical_crossentropy")
+with np.load(data) as file:
+    model.fit(file["x"], file["y"], batch_size=128, epochs=epochs, verbose=0)
+model.save(out)
+"""
+
+
+def mnist(data: Path, part: str) -> tuple[Array, Array]:
+    with np.load(data / f"mnist_{part}.npz") as file:
+        return (file["x"] / 255).astype(np.float32)[..., None], file["y"].astype(np.int64)
+
+
+def pollution(pool: Pool, options: argparse.Namespace) -> None:
+    """30 % of the 9s labelled 1 (the paper finds 95.6 % of them)."""
+    print("## Pollution: 30 % of the 9s labelled 1\n")
+    x, y = mnist(options.data, "train")
+    for number in range(options.repetitions):
+        rng = np.random.default_rng(number)
+        nines = np.flatnonzero(y == 9)
+        falsified = rng.choice(nines, int(0.3 * len(nines)), replace=False)
+        labels = y.copy()
+        labels[falsified] = 1
+        with tempfile.TemporaryDirectory() as folder:
+            models = tuple(
+                _trained(Path(folder), name, x, truth, options.epochs, number)
+                for name, truth in (("clean", y), ("polluted", labels))
+            )
+            job = ExploreJob(
+                models, {"x": x, "y": labels}, BUILT_IN[options.target], count=2000, seed=number
+            )
+            result = pollution_in(pool, job)
+        _tell(result, falsified)
+
+
+def _trained(folder: Path, name: str, x: Array, y: Array, epochs: int, seed: int) -> Path:
+    data, path = folder / f"{name}.npz", folder / f"{name}.keras"
+    np.savez(data, x=x, y=y)
+    subprocess.run(
+        [sys.executable, "-c", _TRAIN, str(data), str(path), str(epochs), str(seed)], check=True
+    )
+    data.unlink()
+    return path
+
+
+def _tell(result: dict[str, Any], falsified: Array) -> None:
+    suspects = set(result["suspects"])
+    hit = len(suspects & set(falsified.tolist()))
+    evidence = result["evidence"] or {}
+    print(
+        f"evidence {evidence.get('true')} -> {evidence.get('false')}; found {hit} of "
+        f"{len(falsified)} falsified samples ({hit / len(falsified):.1%}; paper 95.6 %) among "
+        f"{len(suspects)} suspects (precision {hit / max(len(suspects), 1):.1%})\n",
+        flush=True,
+    )
+
+
+def retraining(pool: Pool, options: argparse.Namespace) -> None:
+    """100 finds added to the training data (the paper gains 1 to 3 % over the baselines)."""
+    print("## Retraining: 100 inputs added, 5 epochs\n")
+    x, y = mnist(options.data, "train")
+    seeds, truth = mnist(options.data, "test")
+    models = tuple(options.data / "models" / f"deepxplore_lenet{n}.keras" for n in (1, 4, 5))
+    for number in range(options.repetitions):
+        rng = np.random.default_rng(number)
+        order = rng.permutation(len(seeds))
+        few, rest = order[:200], order[200:]
+        part = rng.choice(len(x), options.train, replace=False)
+        # Tests under another light, with labels of the pictures they come from.
+        dim = np.clip(seeds[rest] + 0.35, 0, 1).astype(np.float32)
+        for name, tests in (("test set", seeds[rest]), ("test set, brighter by 0.35", dim)):
+            wish = Retraining({"x": x[part], "y": y[part]}, {"x": tests, "y": truth[rest]})
+            job = ExploreJob(
+                models,
+                {"x": seeds[few]},
+                BUILT_IN[options.target],
+                seed=number,
+                retraining=wish,
+                baselines=False,
+            )
+            _show(name, number, explore_in(pool, job).retraining)
+
+
+def _show(name: str, number: int, result: dict[str, Any] | None) -> None:
+    if result is None:
+        print(f"{name}: nothing to add\n")
+        return
+    print(f"repetition {number + 1}, {name}, {result['added']} inputs added\n")
+    for row in result["runs"]:
+        gain = f"{row['before']:.2%} | {row['accuracy'][-1]:.2%}"
+        print(f"| {row['model']} | {row['added']} | {gain} |", flush=True)
+    print()
+
+
+PARTS = {"pollution": pollution, "retraining": retraining}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--only", choices=PARTS, action="append")
+    parser.add_argument("--target", default="torch")
+    parser.add_argument("--repetitions", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=3, help="of training the two models")
+    parser.add_argument("--train", type=int, default=5000, help="training samples for retraining")
+    options = parser.parse_args()
+    with Pool([BUILT_IN[options.target]]) as pool:
+        pool.start()
+        for name in options.only or PARTS:
+            PARTS[name](pool, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Inputs on which models that should agree do not (DeepXplore), and what can be done with them."""

@@ -1,0 +1,30 @@
+"""Asks the worker that explores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from outvote.core.arrays import Array
+from outvote.core.errors import UsageError
+from outvote.core.target import Run, Target
+from outvote.run.pool import Pool, Request
+
+
+def ask(
+    pool: Pool,
+    target: Target,
+    action: str,
+    arguments: Mapping[str, Any] | None = None,
+    arrays: Sequence[Array] = (),
+    steps: int = 0,
+) -> Run:
+    """The worker's answer; what it could not do is an error for the user."""
+    request = Request("explore", {"action": action, **(arguments or {})}, arrays, steps)
+    run = pool.ask(target.name, request)
+    if not run.ok:
+        refused = run.reply.get("type") == "refused"
+        raise UsageError(
+            run.message if refused else f"exploring failed in {run.target}: {run.message}"
+        )
+    return run

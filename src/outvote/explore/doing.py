@@ -1,0 +1,40 @@
+"""Runs an exploration and writes its reports: what the command calls."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from outvote.api import prepare_folder, saved
+from outvote.checking import Watch, silent
+from outvote.explore.coverage import CoverageJob, run_coverage
+from outvote.explore.exploring import run_explore
+from outvote.explore.job import ExploreJob
+from outvote.explore.outcome import explore_result, save_inputs
+from outvote.explore.pollution import run_pollution
+from outvote.report import explore_html, json_file
+
+
+def explore(job: ExploreJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
+    """Do the job; the folder gets `result.json`, `report.html` and the generated inputs."""
+    prepare_folder(out)
+    explored = run_explore(job, watch)
+    saved(lambda: save_inputs(explored, out), out)
+    return _written(explore_result(explored), out)
+
+
+def measure_coverage(job: CoverageJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
+    """Measure; the folder gets `result.json` and `report.html`."""
+    prepare_folder(out)
+    return _written(run_coverage(job, watch), out)
+
+
+def find_pollution(job: ExploreJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
+    """Find polluted training samples; the folder gets `result.json` and `report.html`."""
+    prepare_folder(out)
+    return _written(run_pollution(job, watch), out)
+
+
+def _written(result: dict[str, Any], out: Path) -> dict[str, Any]:
+    saved(lambda: (json_file.write(result, out), explore_html.write(result, out)), out)
+    return result

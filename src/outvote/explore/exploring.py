@@ -1,0 +1,220 @@
+"""`outvote explore`: the search, batch after batch in one worker, then the baselines.
+
+The straight line: read the models → fit the seeds → search → measure coverage beside random and
+adversarial inputs → result.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from outvote.checking import Watch, silent
+from outvote.core.arrays import Array
+from outvote.core.errors import UsageError
+from outvote.core.target import Run
+from outvote.data import fit, load_data
+from outvote.explore.asking import ask
+from outvote.explore.baselines import adversarial_inputs, measure, random_inputs
+from outvote.explore.job import CONSTRAINTS, Differences, Explored, ExploreJob
+from outvote.explore.retraining import retrain
+from outvote.explore.rules import Features, read_features, rules_for
+from outvote.explore.subjects import kind_of_answers, read_subjects, require_comparable
+from outvote.modelfile import inspect
+from outvote.run.pool import Pool
+
+
+def run_explore(job: ExploreJob, watch: Watch = silent) -> Explored:
+    """Do the job with a worker of its own."""
+    require_two(job)
+    for path in job.models:
+        inspect(path, None)
+    with Pool(
+        [job.target], limits=job.limits, custom=job.custom, allow_code=job.allow_code
+    ) as pool:
+        return explore_in(pool, job, watch)
+
+
+def explore_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> Explored:
+    """Do the job in a pool that has its target, started or not."""
+    require_two(job)
+    require_sense(job)
+    explored = Explored(job)
+    began = time.monotonic()
+    try:
+        _stages(pool, job, explored, watch)
+    except KeyboardInterrupt:
+        if not explored.tried:
+            raise
+        explored.interrupted = True
+    explored.seconds = time.monotonic() - began
+    return explored
+
+
+def require_two(job: ExploreJob) -> None:
+    """One model alone cannot differ from anything."""
+    if len(job.models) < 2:
+        raise UsageError(
+            f"models are held against each other; received only {job.models[0]}. Name two or "
+            "more, or one model with --targets A,B to hold implementations against each other"
+        )
+
+
+def require_sense(job: ExploreJob) -> None:
+    """What is wrong without any model being read."""
+    if job.constraint not in CONSTRAINTS and not Path(job.constraint).is_file():
+        raise UsageError(
+            f"--constraint {job.constraint!r} is neither one of {', '.join(CONSTRAINTS)} nor "
+            "a file; name one of them or a FILE.py"
+        )
+    if job.groups and job.features is None:
+        raise UsageError("--groups names groups of a features file; add --features FILE.csv")
+
+
+def open_explorer(pool: Pool, job: ExploreJob, explored: Explored) -> None:
+    """Send the models to the worker; it answers with the layers that have neurons."""
+    assert explored.data is not None
+    arguments = {
+        "models": [subject.model.to_json() for subject in explored.subjects],
+        "sample": [pool.blobs.put(array) for array in explored.data.inputs],
+        "kind": explored.kind,
+        "skip": list(job.skip),
+        "threshold": job.threshold,
+        "batch": job.batch_size,
+    }
+    reply = ask(pool, job.target, "open", arguments).reply
+    explored.layers = reply["layers"]
+    widths = [sum(layer["neurons"] for layer in layers) for layers in explored.layers]
+    for subject, width in zip(explored.subjects, widths, strict=True):
+        if not width:
+            raise UsageError(
+                f"{subject.path.name} has no layer whose neurons count; name fewer in --skip"
+            )
+
+
+def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> None:
+    names = [job.target.name]
+    arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
+    features = read_features(job.features) if job.features else None
+    explored.feature_names = features.names if features else _names_in(arrays)
+    with watch("Starting", pool, names):
+        explored.hello = pool.start(names)[job.target.name]
+    if not explored.hello.ok:
+        raise UsageError(
+            f"target {job.target.name!r} could not be started: {explored.hello.message}; "
+            "choose another with --target, or see `outvote targets`"
+        )
+    with watch("Reading the models", pool, names):
+        explored.subjects = read_subjects(pool, job.models)
+        require_comparable(explored.subjects)
+        explored.kind = kind_of_answers(job, explored.subjects)
+        if job.count is not None:
+            arrays = {k: a[: job.count] if a.ndim else a for k, a in arrays.items()}
+        source = str(job.data) if isinstance(job.data, Path) else "arrays"
+        explored.data = fit(arrays, explored.subjects[0].model, source, allow_nan=False)
+        open_explorer(pool, job, explored)
+    prepare(pool, job, explored, features)
+    count = explored.data.count
+    with watch(f"Searching from {count} seed{'s' * (count != 1)}", pool, names):
+        _search(pool, job, explored)
+    if job.baselines and (explored.found is not None or explored.already):
+        with watch("Comparing with random and adversarial inputs", pool, names):
+            _compare(pool, job, explored)
+    if job.retraining is not None:
+        retrain(pool, job, explored, job.retraining, watch)
+
+
+def prepare(pool: Pool, job: ExploreJob, explored: Explored, features: Features | None) -> None:
+    """Tell the worker what may change, when answers differ, and how to climb."""
+    assert explored.data is not None
+    rules, arrays = rules_for(job, explored.data.inputs, features)
+    l1, l2, _ = job.hyperparameters
+    constraint = job.constraint
+    arguments = {
+        "constraint": constraint if constraint in CONSTRAINTS else str(Path(constraint).absolute()),
+        "rules": rules,
+        "oracle": {"kind": explored.kind, "tolerance": job.tolerance, "edges": list(job.edges)},
+        "settings": {
+            "lambda1": l1,
+            "lambda2": l2,
+            "iterations": job.iterations,
+            "seed": job.seed,
+        },
+        "total": explored.data.count,
+    }
+    ask(pool, job.target, "prepare", arguments, arrays)
+
+
+def _search(pool: Pool, job: ExploreJob, explored: Explored) -> None:
+    """Once over all seeds; with --until-coverage round after round, as long as one helps."""
+    while True:
+        before = explored.coverage
+        _round(pool, job, explored)
+        explored.cycles += 1
+        wanted = job.until_coverage
+        if wanted is None or explored.coverage >= wanted or explored.coverage <= before:
+            return
+
+
+def _round(pool: Pool, job: ExploreJob, explored: Explored) -> None:
+    assert explored.data is not None
+    inputs, count = explored.data.inputs, explored.data.count
+    digests = [pool.blobs.put(array) for array in inputs]
+    for start in range(0, count, job.batch_size):
+        stop = min(start + job.batch_size, count)
+        arguments = {
+            "seeds": digests,
+            "start": start,
+            "stop": stop,
+            "cycle": explored.cycles,
+            "done": start,
+        }
+        run = ask(pool, job.target, "search", arguments, steps=stop - start)
+        _note(explored, run, len(inputs))
+        if job.until_coverage is not None and explored.coverage >= job.until_coverage:
+            return
+
+
+def _note(explored: Explored, run: Run, inputs: int) -> None:
+    """Keep what one batch of seeds gave."""
+    models = len(explored.subjects)
+    index, iterations, chosen, already, *rest = run.arrays
+    reply = run.reply
+    if reply["first"] is not None and explored.first_seconds is None:
+        explored.first_seconds = explored.search_seconds + reply["first"]
+    explored.search_seconds += run.seconds
+    explored.tried += reply["tried"]
+    explored.unmoved += reply["unmoved"]
+    if not explored.cycles:
+        explored.flat += reply["flat"]
+        explored.already += [int(i) for i in already]
+    explored.best = rest[inputs + 2 * models :]
+    if len(index):
+        answers = rest[inputs : inputs + models]
+        before = rest[inputs + models : inputs + 2 * models]
+        explored.add(Differences(index, rest[:inputs], answers, before, iterations, chosen))
+
+
+def _compare(pool: Pool, job: ExploreJob, explored: Explored) -> None:
+    """Coverage of as many random and adversarial inputs as there are tests (figure 9)."""
+    assert explored.data is not None
+    tests = [array[explored.already] for array in explored.data.inputs]
+    if explored.found is not None:
+        pairs = zip(tests, explored.found.inputs, strict=True)
+        tests = [np.concatenate(pair) for pair in pairs]
+    count = len(tests[0])
+    rivals = {
+        "explore": tests,
+        "random": random_inputs(explored, count),
+        "fgsm": adversarial_inputs(pool, job, explored, count),
+    }
+    for name, inputs in rivals.items():
+        explored.covered[name], explored.split_by[name] = measure(pool, job, explored, inputs)
+
+
+def _names_in(arrays: dict[str, Array]) -> tuple[str, ...]:
+    """Names of features that come with the data."""
+    names = arrays.get("feature_names")
+    return tuple(str(name) for name in names) if names is not None and names.ndim == 1 else ()

@@ -1,0 +1,157 @@
+"""LEMON's guidance, its baseline, and the performance oracle: functions of what they are told."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from outvote.campaign.performance import drifts, slow_targets
+from outvote.campaign.store import Sample
+from outvote.campaign.strongest import Strongest
+from outvote.core.errors import UsageError
+from outvote.search.registry import strategies, strategy
+from outvote.search.strategy import Choice, Memory, Outcome
+
+RULES = ["A", "B", "C", "D"]
+
+
+def memory(seed: int = 0) -> Memory:
+    return Memory.new({1: 10.0}, RULES, seed)
+
+
+def test_a_mutant_joins_when_it_amplifies_its_seed() -> None:
+    lemon = strategy("lemon", memory())
+    assert lemon.tell(Choice(1, "A"), Outcome(2, 10.0))
+    assert not lemon.tell(Choice(1, "A"), Outcome(3, 9.9))
+    assert not lemon.tell(Choice(1, "A"), Outcome(4, None))
+    assert not lemon.tell(Choice(1, "A"), Outcome(5, 99.0, breeds=False))
+    assert lemon.members() == [1, 2]
+    assert lemon.state()["tallies"]["A"] == [4, 2]
+
+
+def test_a_rule_that_did_not_apply_counts_for_nothing() -> None:
+    lemon = strategy("lemon", memory())
+    before = json.dumps(lemon.state())
+    assert not lemon.tell(Choice(1, "B"), Outcome(None))
+    assert json.dumps(lemon.state()) == before
+
+
+def test_seeds_that_were_rarely_chosen_come_first() -> None:
+    """Roulette wheel on 1 / (times chosen + 1): 1/10 against 1."""
+    lemon = strategy("lemon", memory())
+    lemon.tell(Choice(1, "A"), Outcome(2, 20.0))
+    for number in range(8):
+        lemon.tell(Choice(1, "A"), Outcome(10 + number, 0.0))
+    chosen = Counter(lemon.ask().parent for _ in range(2000))
+    assert chosen[1] / 2000 == pytest.approx(0.1 / 1.1, abs=0.03)
+
+
+def test_rules_that_amplify_are_chosen_more_often_but_none_is_left_out() -> None:
+    lemon = strategy("lemon", memory())
+    for number in range(30):
+        for rule in RULES:
+            lemon.tell(Choice(1, rule), Outcome(100 + number, 20.0 if rule == "D" else 0.0))
+    chosen: Counter[str] = Counter()
+    for _ in range(4000):
+        choice = lemon.ask()
+        chosen[choice.rule] += 1
+        lemon.tell(Choice(1, choice.rule), Outcome(1000, 20.0 if choice.rule == "D" else 0.0))
+    assert chosen["D"] == max(chosen.values())
+    # Stationary weights are (1 - p)^rank with p = 0.08: the first is chosen 1.28 times as often
+    # as the fourth.
+    assert chosen["D"] / min(chosen.values()) == pytest.approx((1 - 0.08) ** -3, rel=0.2)
+
+
+def test_random_asks_for_everything_alike_and_keeps_every_mutant() -> None:
+    plain = strategy("random", memory())
+    for number in range(3):
+        assert plain.tell(Choice(1, "A"), Outcome(2 + number, 0.0))
+    rules = Counter(plain.ask().rule for _ in range(4000))
+    parents = Counter(plain.ask().parent for _ in range(4000))
+    assert max(rules.values()) / min(rules.values()) < 1.2
+    assert max(parents.values()) / min(parents.values()) < 1.2
+
+
+@pytest.mark.parametrize("name", sorted(strategies()))
+def test_a_strategy_that_is_restored_goes_on_as_if_it_had_not_stopped(name: str) -> None:
+    def go_on(asked: object, count: int) -> list[Choice]:
+        found = []
+        for number in range(count):
+            choice = asked.ask()  # type: ignore[attr-defined]
+            found.append(choice)
+            asked.tell(choice, Outcome(100 + number, float(number % 20)))  # type: ignore[attr-defined]
+        return found
+
+    one = strategy(name, memory())
+    go_on(one, 40)
+    state = json.loads(json.dumps(one.state()))
+    other = strategy(name, Memory.restored(state))
+    assert go_on(other, 40) == go_on(one, 40)
+
+
+def test_an_unknown_strategy_is_said() -> None:
+    with pytest.raises(UsageError, match="no strategy 'best'; choose from lemon, random"):
+        strategy("best", memory())
+
+
+def test_only_the_strongest_inconsistency_of_an_input_counts() -> None:
+    strongest = Strongest()
+    pair = ("a", "b")
+    strongest.add(1, {pair: np.array([0.1, 0.5, 0.0])}, first=True)
+    strongest.add(1, {pair: np.array([0.6, 0.2, 0.1])}, first=False)
+    strongest.add(1, {pair: np.array([0.5, 0.7, 0.2])}, first=False)
+    again = Strongest.restored(json.loads(json.dumps(strongest.state())))
+    (row,) = again.table(0.4)
+    assert (row["inconsistencies"], row["mutants_only"], row["initial_only"]) == (2, 1, 0)
+    assert row["initial_mean"] == pytest.approx(0.3)
+    assert row["mutants_mean"] == pytest.approx(0.65)
+    assert row["amplification"] == pytest.approx(0.65 / 0.3 - 1)
+
+
+def samples(**series: list[float]) -> list[Sample]:
+    return [
+        Sample(50 * i, name, value, 100 << 20, 0)
+        for name, values in series.items()
+        for i, value in enumerate(values)
+    ]
+
+
+def test_a_target_that_gets_slower_than_itself_and_the_others_drifts() -> None:
+    slow = [0.1 * (1 + i) for i in range(15)]
+    (drift,) = drifts(samples(good=[0.1] * 15, slow=slow))
+    assert (drift.target, drift.what) == ("slow", "seconds")
+    assert len(drift.series) == 15
+
+
+def test_a_machine_that_gets_busy_accuses_nobody() -> None:
+    slow = [0.1 * (1 + i) for i in range(9)]
+    assert drifts(samples(a=slow, b=slow)) == []
+
+
+def test_the_first_sample_and_few_samples_prove_nothing() -> None:
+    assert drifts(samples(a=[9.0] + [0.1] * 8, b=[0.1] * 9)) == []
+    assert drifts(samples(a=[0.1, 0.1, 5.0], b=[0.1] * 3)) == []
+
+
+def test_memory_is_measured_from_the_last_start_of_the_worker() -> None:
+    def growing(restarts: list[int]) -> list[Sample]:
+        sizes = [100 + 90 * i for i in range(15)]
+        return [
+            Sample(i, name, 0.1, (size if name == "leaky" else 100) << 20, restart)
+            for name in ("leaky", "good")
+            for i, (size, restart) in enumerate(zip(sizes, restarts, strict=True))
+        ]
+
+    (drift,) = drifts(growing([0] * 15))
+    assert (drift.target, drift.what) == ("leaky", "bytes")
+    assert drifts(growing([i // 5 for i in range(15)])) == []
+
+
+def test_one_slow_case_is_measured_against_the_other_targets() -> None:
+    usual = {"a": 0.1, "b": 0.05}
+    assert slow_targets({"a": 5.0, "b": 0.06}, usual) == ["a"]
+    assert slow_targets({"a": 5.0, "b": 2.6}, usual) == []
+    assert slow_targets({"a": 0.4, "b": 0.0001}, usual) == []
