@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,24 @@ class Terminal:
             finally:
                 stop.set()
                 thread.join()
+
+    @contextmanager
+    def announce(self, label: str) -> Iterator[Callable[[str], None]]:
+        """While an environment is built: how long it has taken, and pip's last line."""
+        text = f"Building {escape(label)}"
+        began = time.monotonic()
+        if not self._err.is_terminal:
+            self._err.print(f"{text} …")
+            yield lambda line: None
+        else:
+            with self._err.status(text) as status:
+
+                def tell(line: str) -> None:
+                    seconds = time.monotonic() - began
+                    status.update(f"{text}  {seconds:.0f} s  {escape(line[:60])}")
+
+                yield tell
+        self._err.print(f"{text} took {time.monotonic() - began:.1f} s")
 
     def show_targets(self, rows: Sequence[Health]) -> None:
         self._out.print(_health_table(rows))

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from outvote.commands.options import CONSISTENT, RAW, names
+from outvote.commands.options import CONSISTENT, RAW, target_names
 
 
 def add(commands: Any) -> None:
@@ -19,7 +19,7 @@ def add(commands: Any) -> None:
         formatter_class=RAW,
     )
     targets.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
-    targets.add_argument("--targets", type=names, metavar="A,B,...", help="default: all")
+    targets.add_argument("--targets", type=target_names, metavar="A,B,...", help="default: all")
     targets.set_defaults(action=_targets)
 
 
