@@ -76,5 +76,5 @@ def _parameters(module: str, name: str) -> frozenset[str] | None:
         parameter
         for base in found.__mro__
         if "__init__" in vars(base)
-        for parameter in inspect.signature(base.__init__).parameters
+        for parameter in inspect.signature(vars(base)["__init__"]).parameters
     )
