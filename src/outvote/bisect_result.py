@@ -107,7 +107,7 @@ def _row(found: Bisected, version: str) -> dict[str, Any]:
     return {
         "version": version,
         "state": probe.state,
-        "message": probe.run.message,
+        "message": probe.message,
         "distance": number(probe.to_reference),
         "distance_to_first": number(probe.to_first),
     }

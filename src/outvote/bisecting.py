@@ -20,7 +20,7 @@ from outvote.core.target import Outcome, Run, Target
 from outvote.data import Case, Data, balanced_batch, fit, load_data, random_data
 from outvote.environments import pip
 from outvote.environments.provide import Announce, provide, unseen, yanked
-from outvote.judge.compare import Outputs, Settings, model_tolerance
+from outvote.judge.compare import Outputs, Settings, mismatch_of, model_tolerance
 from outvote.judge.truth import Truth
 from outvote.judge.vote import vote
 from outvote.localize.isolated import distance
@@ -60,6 +60,7 @@ class Probe:
     to_reference: float | None  # None: nothing to compare with, or no result
     to_first: float | None
     consistent: bool | None  # with the reference; None: there is none
+    message: str = ""  # why it failed, or how its outputs do not fit the reference's
 
     @property
     def state(self) -> str:
@@ -155,10 +156,9 @@ class _Bench:
         first, last = (self._needed(version) for version in ends)
         if not self._differ(first, last):
             return
-        interval = Interval(0, len(self.found.releases) - 1)
-        self.found.interval = interval
+        widest = self.found.interval = Interval(0, len(self.found.releases) - 1)
         alike = self._as_before(first, last)
-        for interval in narrowed(interval, lambda place: self._ask(place, alike)):
+        for interval in narrowed(widest, lambda place: self._ask(place, alike)):
             self.found.interval = interval
 
     def _choose_reference(self, against: Sequence[Target]) -> None:
@@ -213,15 +213,18 @@ class _Bench:
                 target = with_versions(job.target, (f"{job.package}=={version}",), name)
                 (ready,) = provide([target], job.links, self.announce)
             except UsageError as error:
-                return self._skip(version, str(error))
+                self.found.skipped[version] = str(error)
+                return None
             withdrawn = yanked(target)
             if withdrawn:
-                return self._skip(version, f"yanked: {withdrawn}")
+                self.found.skipped[version] = f"yanked: {withdrawn}"
+                return None
             self.pool.add(ready)
             hello = self.pool.start([name])[name]
             if not hello.ok:
                 self.pool.stop(name)
-                return self._skip(version, f"does not start: {_last_words(hello)}")
+                self.found.skipped[version] = f"does not start: {_last_words(hello)}"
+                return None
             run = self.pool.ask(name, self._request())
             if not self.found.probes and run.ok:
                 self.found.tolerance = self._tolerance(name, run)
@@ -229,9 +232,6 @@ class _Bench:
         probe = self._judged(version, run)
         self.found.probes[version] = probe
         return probe
-
-    def _skip(self, version: str, reason: str) -> None:
-        self.found.skipped[version] = reason
 
     def _judged(self, version: str, run: Run) -> Probe:
         first = self.found.probes.get(self.found.releases[0])
@@ -242,7 +242,8 @@ class _Bench:
         if self.reference is not None:
             consistent = to_reference is not None and to_reference < self.found.tolerance
         to_first = distance(before, own) if before and own else None
-        return Probe(version, run, to_reference, to_first, consistent)
+        unfit = mismatch_of(self.reference, own) if self.reference and own else None
+        return Probe(version, run, to_reference, to_first, consistent, unfit or run.message)
 
     def _differ(self, a: Probe, b: Probe) -> bool:
         """Whether two releases behave otherwise: verdict, kind of failure, or result."""

@@ -6,17 +6,19 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from outvote.commands import check, targets
+from outvote.commands import bisect, check, targets
 from outvote.commands.options import CONSISTENT, INTERRUPTED, RAW, USAGE
 from outvote.core.errors import UsageError
 from outvote.core.version import VERSION
 
-_COMMANDS = (check, targets)
+_COMMANDS = (check, bisect, targets)
 
 _EXAMPLES = """\
 examples:
   outvote check model.keras --data val.npz
   outvote check model.h5 --targets tensorflow,jax,torch
+  outvote check model.keras --targets "keras=={3.8.0,3.15.1}/{tensorflow,torch}"
+  outvote bisect model.keras --target torch --from 3.6.0 --to 3.15.1
   outvote targets
 
 exit codes: 0 consistent, 1 findings, 2 usage or set-up error, 130 stopped with Ctrl-C

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from outvote import repro_versions
 from outvote.checking import Checked
 from outvote.core.arrays import Array
 from outvote.core.model import REF, Input, Layer, Model, Ref
@@ -42,7 +43,7 @@ def write_evidence(pool: Pool, checked: Checked, out: Path) -> dict[str, str]:
         if not saved.ok:
             (folder / "not-saved.txt").write_text(f"{saved.message}\n{saved.detail}")
             continue
-        script = _script(fault, checked)
+        script = _script(fault, checked, folder)
         (folder / "repro.py").write_text(script, encoding="utf-8")
         repros[finding.fingerprint] = str((folder / "repro.py").relative_to(out))
     return repros
@@ -101,18 +102,29 @@ def _writer(finding: Finding, pool: Pool) -> str:
     """A released, eager target writes the file: not the accused."""
     order = sorted(
         pool.targets.values(),
-        key=lambda t: (t.name == finding.accused, t.setup is not None, t.mode != "eager"),
+        key=lambda t: (
+            t.worker == "keras2",
+            t.name == finding.accused,
+            bool(t.requirements),
+            t.setup is not None,
+            t.mode != "eager",
+        ),
     )
     return order[0].name
 
 
-def _script(fault: Fault, checked: Checked) -> str:
-    targets = {t.name: t for t in checked.job.targets if t.name in fault.outputs}
+def _script(fault: Fault, checked: Checked, folder: Path) -> str:
+    title = f"{fault.layer.kind} layer {fault.layer.name!r}".replace('"', "'")
+    shown = [t for t in checked.job.targets if t.name in (*fault.outputs, *fault.failures)]
+    if repro_versions.has_versions(shown):
+        (folder / "outvote.toml").write_text(repro_versions.config(shown), encoding="utf-8")
+        return repro_versions.script(title, shown)
+    targets = {t.name: t for t in shown if t.name in fault.outputs}
     told = {name: _environment(target) for name, target in targets.items()}
     expected = fault.vote.majority or ()
     return (
         _TEMPLATE.read_text(encoding="utf-8")
-        .replace("@TITLE@", f"{fault.layer.kind} layer {fault.layer.name!r}".replace('"', "'"))
+        .replace("@TITLE@", title)
         .replace("@TARGETS@", json.dumps(told, indent=4))
         .replace("@MAJORITY@", json.dumps(list(expected)))
         .replace("@TOLERANCE@", repr(float(fault.tolerance)))

@@ -133,6 +133,11 @@ def missing_packages(target: Target) -> list[str]:
     return [name for name in needed if importlib.util.find_spec(name) is None]
 
 
+def installed(name: str) -> bool:
+    """Whether a built-in target can be started here."""
+    return not missing_packages(BUILT_IN[name])
+
+
 def find_target(name: str, known: Mapping[str, Target]) -> Target:
     """The target of that name, or an error that names the nearest one."""
     if name in known:

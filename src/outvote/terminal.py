@@ -17,6 +17,7 @@ from rich.table import Table
 from outvote.health import Health
 from outvote.run.pool import Pool
 
+_RELEASE_DISTANCES = ("distance", "distance_to_first")
 _ALL_PAIRS = 10  # with more pairs than this, those that agree are only counted
 _COLOURS = {"consistent": "green", "inconsistent": "red", "interrupted": "yellow"}
 
@@ -74,12 +75,20 @@ class Terminal:
     def show_targets(self, rows: Sequence[Health]) -> None:
         self._out.print(_health_table(rows))
 
+    def show_bisect(self, result: dict[str, Any], folder: Path) -> None:
+        """Every release that was tried, and the one that changed the outcome."""
+        self._out.print(_releases_table(result["bisect"]))
+        self._out.print(f"[bold]{result['verdict'].upper()}[/]  {escape(result['summary'])}")
+        self._out.print(f"report: {escape(str(folder / 'report.html'))}")
+
     def show_check(self, result: dict[str, Any], folder: Path) -> None:
         """The verdict, the targets, the pairs, the findings, and where the reports are."""
         colour = _COLOURS[result["verdict"]]
         self._out.print(_targets_table(result))
         if result["comparisons"]:
             self._out.print(_pairs_table(result))
+        if result["version_matrix"]:
+            self._out.print(_versions_table(result["version_matrix"]))
         for warning in result["warnings"]:
             self._out.print(f"[yellow]warning[/] {escape(warning)}")
         for finding in result["findings"]:
@@ -91,6 +100,29 @@ class Terminal:
             f"[bold {colour}]{result['verdict'].upper()}[/]  {escape(result['summary'])}"
         )
         self._out.print(f"report: {escape(str(folder / 'report.html'))}")
+
+
+def _versions_table(matrix: dict[str, Any]) -> Table:
+    table = Table(title="Unique inconsistency of each pair on each version", title_justify="left")
+    for heading in ("version", *(" / ".join(pair) for pair in matrix["pairs"])):
+        table.add_column(escape(heading))
+    colours = {"consistent": "green", "rounding": "yellow"}
+    for version, cells in zip(matrix["versions"], matrix["cells"], strict=True):
+        shown = [f"[{colours.get(c, 'red')}]{escape(c)}[/]" if c else "" for c in cells]
+        table.add_row(escape(version), *shown)
+    return table
+
+
+def _releases_table(bisect: dict[str, Any]) -> Table:
+    table = Table(title=f"Releases of {bisect['package']}", title_justify="left")
+    for heading in ("release", "outcome", "distance to reference", "to the first"):
+        table.add_column(heading)
+    for row in bisect["releases"]:
+        marks = {bisect["before"]: "  ← last before", bisect["after"]: "  ← first after"}
+        told = row["state"] + (f": {row['message'][:100]}" if row["message"] else "")
+        shown = ["" if row[k] is None else f"{row[k]:.2g}" for k in _RELEASE_DISTANCES]
+        table.add_row(row["version"] + marks.get(row["version"], ""), escape(told), *shown)
+    return table
 
 
 def _progress_table(text: str, pool: Pool, names: Sequence[str], seconds: float) -> Table:

@@ -27,6 +27,7 @@ def create(context: Context) -> Keras2Worker:
     os.environ["KERAS_BACKEND"] = settings["backend"]
     keras2_shims.before_import(settings["backend"])
     importlib.import_module("keras")
+    keras2_shims.after_import()
     if settings["setup"]:
         run_script(Path(settings["setup"]), "setup script", "__main__")
     return Keras2Worker(context)

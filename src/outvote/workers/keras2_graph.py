@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -72,7 +73,23 @@ class Builder:
                 f"but the model holds {wanted}"
             )
         if wanted:
-            made.set_weights([np.array(self._blobs.get(w.digest)) for w in layer.weights])
+            arrays = [np.array(self._blobs.get(w.digest)) for w in layer.weights]
+            made.set_weights(_as_loaded(made, arrays))
+
+
+def _as_loaded(made: Any, arrays: list[Array]) -> list[Array]:
+    """Weights as Keras loads them from a file that TensorFlow wrote.
+
+    Theano convolves where the others correlate, so that Keras turns its kernels on loading.
+    """
+    if K.backend() != "theano":
+        return arrays
+    if importlib.util.find_spec("keras.engine.saving") is not None:  # since 2.2
+        module = importlib.import_module("keras.engine.saving")
+    else:
+        module = importlib.import_module("keras.engine.topology")
+    loaded: list[Array] = module.preprocess_weights_for_loading(made, arrays, "2", "tensorflow")
+    return loaded
 
 
 def whole(model: Model, builder: Builder, feeds: Sequence[Array], jitter: int | None) -> Program:

@@ -108,7 +108,7 @@ def _parameters(found: Any) -> frozenset[str]:
         name
         for base in found.__mro__
         if "__init__" in vars(base) and base.__module__.startswith("keras.")
-        if not base.__name__ == "Layer"
+        if base.__name__ != "Layer"
         for name in inspect.signature(vars(base)["__init__"]).parameters
     )
 

@@ -26,6 +26,17 @@ def before_import(backend: str) -> None:
     {"theano": _theano, "tensorflow": _tensorflow, "mxnet": _nothing}[backend]()
 
 
+def after_import() -> None:
+    """NumPy no longer takes a list of slices as an index, with which Keras turns kernels."""
+    from keras.utils import conv_utils
+
+    def convert_kernel(kernel: Any) -> Any:
+        turned = tuple(slice(None, None, -1) for _ in range(kernel.ndim - 2))
+        return kernel[turned].copy()
+
+    conv_utils.convert_kernel = convert_kernel
+
+
 def _python() -> None:
     """Python 3.10 moved the ABCs out of `collections`; 3.11 dropped `inspect.getargspec`."""
     for name in collections.abc.__all__:
@@ -83,6 +94,9 @@ def _tensorflow() -> None:
             setattr(tf, name, getattr(old, name))
     _tensor_like(tf)
     _contrib(tf)
+    # TensorFlow tries Keras as it is imported, before all this was in place: once more, later.
+    for name in [name for name in sys.modules if name.partition(".")[0] == "keras"]:
+        del sys.modules[name]
 
 
 def _tensor_like(tf: Any) -> None:
