@@ -226,7 +226,7 @@ class _Bench:
                 self.found.skipped[version] = f"does not start: {_last_words(hello)}"
                 return None
             run = self.pool.ask(name, self._request())
-            if not self.found.probes and run.ok:
+            if run.ok and not any(probe.run.ok for probe in self.found.probes.values()):
                 self.found.tolerance = self._tolerance(name, run)
             self.pool.stop(name)
         probe = self._judged(version, run)
@@ -254,7 +254,7 @@ class _Bench:
         return _failure(a.run) != _failure(b.run)
 
     def _tolerance(self, name: str, run: Run) -> float:
-        """What rounding explains, measured on the first release: its tensors moved a little."""
+        """What rounding explains, measured on the first that runs: its tensors moved a little."""
         outputs = _outputs(run)
         limit = max(map(model_tolerance, outputs.dtypes), default=0.0)
         count = min(4, self.case.data.count)

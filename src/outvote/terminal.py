@@ -14,6 +14,7 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from outvote.environments.store import Entry
 from outvote.health import Health
 from outvote.run.pool import Pool
 
@@ -74,6 +75,20 @@ class Terminal:
 
     def show_targets(self, rows: Sequence[Health]) -> None:
         self._out.print(_health_table(rows))
+
+    def say(self, text: str) -> None:
+        self._out.print(escape(text))
+
+    def show_environments(self, rows: Sequence[Entry], folder: Path) -> None:
+        """What pip has built, where, and how large it is."""
+        table = Table(title=f"Environments in {escape(str(folder))}", title_justify="left")
+        for heading in ("key", "holds", "kind", "MB", "built in"):
+            table.add_column(heading, overflow="fold")
+        for row in rows:
+            held = f"{row.label} (yanked: {row.yanked})" if row.yanked else row.label
+            cells = [row.key, held, row.kind, f"{row.megabytes:.0f}", f"{row.seconds:.0f} s"]
+            table.add_row(*map(escape, cells))
+        self._out.print(table)
 
     def show_bisect(self, result: dict[str, Any], folder: Path) -> None:
         """Every release that was tried, and the one that changed the outcome."""
@@ -191,7 +206,9 @@ def _health_table(rows: Sequence[Health]) -> Table:
     for heading in ("target", "health", "versions", "precision"):
         table.add_column(heading)
     for row in rows:
-        colour = {"ok": "green", "not installed": "yellow"}.get(row.state, "red")
+        colour = {"ok": "green", "not installed": "yellow", "not built": "yellow"}.get(
+            row.state, "red"
+        )
         told = f"{row.state}: {row.remedy}" if row.remedy else row.state
         table.add_row(
             escape(row.name), f"[{colour}]{escape(told)}[/]", escape(row.versions), row.precision

@@ -16,7 +16,8 @@ from outvote.environments.plan import Environment
 from outvote.environments.recipes import RECIPES, Stage
 
 Tell = Callable[[str], None]
-_YANKED = re.compile(r"yanked.*?reason(?: for being yanked)?:?\s*(.*?)\)?\s*$", re.IGNORECASE)
+_YANKED = re.compile(r"is a yanked version|is yanked")
+_REASON = re.compile(r"Reason for being yanked: (.*)|is yanked \(reason: \"?(.*?)\"?\)")
 _PIP_FILES = ("/etc/pip.conf", "~/.pip/pip.conf", "~/.config/pip/pip.conf")
 
 
@@ -29,13 +30,19 @@ def fill(environment: Environment, folder: Path, links: Sequence[str], tell: Tel
     yanked = ""
     for stage in environment.stages:
         output = _run(_command(environment, folder, stage, links), environment.label, tell)
-        found = next((line for line in output if "yanked" in line.lower()), None)
-        reason = _YANKED.search(found) if found else None
-        yanked = yanked or ((reason[1] if reason else found) or "no reason given" if found else "")
+        yanked = yanked or _withdrawn(output)
     if environment.recipe:
         (packages,) = folder.glob("lib/python*/site-packages")
         RECIPES[environment.recipe].finish(packages)
     return yanked
+
+
+def _withdrawn(output: Sequence[str]) -> str:
+    """What pip or uv warn of: a release that was taken back, and why."""
+    if not any(_YANKED.search(line) for line in output):
+        return ""
+    found = next(filter(None, map(_REASON.search, output)), None)
+    return (found[1] or found[2] if found else "") or "no reason given"
 
 
 def releases(package: str, links: Sequence[str] = ()) -> list[str]:

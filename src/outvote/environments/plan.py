@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from dataclasses import dataclass
 from importlib import metadata
@@ -33,8 +34,8 @@ class Environment:
     def key(self) -> str:
         """Its name on disk: readable, and different as soon as its content would be."""
         content = digest_of(self.stages, str(self.python or ""), self.recipe)
-        readable = "".join(c if c.isalnum() or c in ".-" else "-" for c in self.label)
-        return f"{readable[:40].strip('-')}-{content[:12]}"
+        readable = re.sub(r"[^A-Za-z0-9.]+", "-", self.label)[:40].strip("-")
+        return f"{readable}-{content[:12]}"
 
 
 def plan(target: Target) -> tuple[Environment | None, Environment | None]:

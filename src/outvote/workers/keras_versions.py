@@ -35,7 +35,8 @@ _LATER: Mapping[str, tuple[Any, ...]] = {
     "sliding_window": (None,),
     "use_gate": (False,),
 }
-_RANDOM = "seed"  # of a layer that draws numbers in training only: never matters here
+# The seed of a layer that draws numbers in training only, and what an operation is called.
+_NEVER_MATTERS = ("seed", "name")
 
 
 def fitted(spec: Any) -> Any:
@@ -58,7 +59,7 @@ def fitted(spec: Any) -> Any:
 
 
 def _changes_nothing(key: str, value: Any) -> bool:
-    return key == _RANDOM or value in _LATER.get(key, ())
+    return key in _NEVER_MATTERS or value in _LATER.get(key, ())
 
 
 @lru_cache(maxsize=512)
@@ -72,9 +73,11 @@ def _parameters(module: str, name: str) -> frozenset[str] | None:
         raise NotImplementedError(f"Keras {keras.__version__} has no layer {name}")
     if not inspect.isclass(found):
         return None
-    return frozenset(
-        parameter
-        for base in found.__mro__
-        if "__init__" in vars(base)
-        for parameter in inspect.signature(vars(base)["__init__"]).parameters
-    )
+    known: set[str] = set()
+    for base in found.__mro__:
+        if "__init__" in vars(base):
+            parameters = inspect.signature(vars(base)["__init__"]).parameters
+            known.update(parameters)
+            if not any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+                break  # it hands on no others to its base
+    return frozenset(known)
