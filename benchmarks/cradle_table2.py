@@ -32,7 +32,7 @@ from outvote.environments.provide import provide
 from outvote.findings import Finding
 from outvote.judge.compare import Outputs, Settings, compare_all
 from outvote.judge.truth import interpret
-from outvote.noise import inputs_to_probe, measure_noise
+from outvote.noise import NoiseFloor, measure_noise
 from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 from outvote.targets import choose, known_targets, readers
@@ -87,6 +87,7 @@ class Row:
     cells: list[str] = field(default_factory=list)
     patterns: list[object] = field(default_factory=list)
     layers: list[str] = field(default_factory=list)
+    noise: NoiseFloor | None = None  # of the model: measured once, on TensorFlow
 
 
 def row(
@@ -142,9 +143,11 @@ def compare_versions(pool: Pool, case: Case, pair: list[str], found: Row) -> Non
     pairs = compare_all(outputs, case.truth, settings)
     explained = set()
     if pairs[0].inconsistent:
-        indices = inputs_to_probe(pairs)
-        noise = measure_noise(pool, case.model, case.data, indices, outputs, pair[:1])
-        explained = noise.explained(pairs, outputs, settings.noise_factor) if noise else set()
+        found.noise = found.noise or measure_noise(
+            pool, case.model, case.data, range(case.data.count), outputs, pair[:1]
+        )
+        if found.noise is not None:
+            explained = found.noise.explained(pairs, outputs, settings.noise_factor)
     if not pairs[0].inconsistent or explained:
         found.cells.append("-")
         return

@@ -29,8 +29,9 @@ from outvote.run.pool import Pool
 from outvote.targets import choose, known_targets, readers
 
 _HOLES = "np.array([[[1,2],[0,0],[3,1],[0,0],[2,2]],[[0,0],[1,1],[2,0],[1,3],[0,0]]], 'float32')"
-_EDGES = "np.array([[-1.0],[0.0],[0.5],[1.0],[2.0],[3.0],[np.inf],[np.nan]], 'float32')"
+_EDGES = "np.array([[-1.0],[0.0],[0.1],[0.5],[1.0],[2.0],[3.0],[np.inf],[np.nan]], 'float32')"
 _BINS = "layers.Discretization(bin_boundaries=[0.0, 1.0, 2.0]"
+_EDGED = "layers.Discretization(bin_boundaries=[0.1, 0.5, 3.0])"
 _FIRST = "data_format='channels_first'"
 
 
@@ -57,11 +58,13 @@ class Bug:
 
 
 BUGS = (
-    Bug(1, "AveragePooling2D same, odd size", "layers.AveragePooling2D(2, strides=2, padding='same')",
+    Bug(1, "AveragePooling2D same, odd size",
+        "layers.AveragePooling2D(2, strides=2, padding='same')",
         (5, 6, 2), ("torch",), "3.4.1", "3.5.0", start="3.3.3"),
     Bug(2, "Conv2D same, strides 2", "layers.Conv2D(3, (3, 5), strides=2, padding='same')",
         (7, 9, 2), ("torch",), "3.8.0", "3.9.0", start="3.6.0"),
-    Bug(3, "Conv2DTranspose same, strides 2", "layers.Conv2DTranspose(3, 3, strides=2, padding='same')",
+    Bug(3, "Conv2DTranspose same, strides 2",
+        "layers.Conv2DTranspose(3, 3, strides=2, padding='same')",
         (4, 5, 2), ("torch",), "3.14.1", "3.15.0", start="3.12.0"),
     Bug(4, "stacked LSTM cells, mask with holes",
         "[layers.Masking(), layers.RNN([layers.LSTMCell(3), layers.LSTMCell(3)])]",
@@ -75,7 +78,7 @@ BUGS = (
         "3.3.3", "3.4.0", data="np.array([[0],[2],[3]], 'int32')", dtype="int32", start="3.3.0"),
     Bug(7, "Discretization count", _BINS + ", output_mode='count')", (4,), ("jax",),
         "3.3.3", "3.4.0", right=("tensorflow", "torch", "numpy"), start="3.3.0"),
-    Bug(8, "Discretization at inf, NaN, edges", _BINS + ")", (1,), ("tensorflow",),
+    Bug(8, "Discretization at inf, NaN, edges", _EDGED, (1,), ("tensorflow:graph",),
         "3.10.0", "3.12.0", data=_EDGES, right=("jax", "torch", "numpy"), start="3.8.0"),
     Bug(12, "DepthwiseConv1D dilated, channels_first",
         f"layers.DepthwiseConv1D(3, dilation_rate=2, {_FIRST})", (2, 9), ("tensorflow:no-onednn",),
@@ -129,7 +132,8 @@ def main() -> None:
                     pool.stop(name)
     fixed = sum(bool(bug.fixed) for bug in chosen)
     print(
-        f"\n{tally['seen']} of {len(chosen)} seen, {tally['accused']} with the wrong target accused, "
+        f"\n{tally['seen']} of {len(chosen)} seen, "
+        f"{tally['accused']} with the wrong target accused, "
         f"{tally['gone']} of {fixed} gone in the fixed version, "
         f"{tally['named']} fixing releases named by bisect"
     )

@@ -20,7 +20,11 @@ from outvote.cli import _parser, main
 from outvote.result import check_result
 
 ROOT = Path(__file__).parent.parent
-GUIDES = {"check": ROOT / "docs" / "check.md", "targets": ROOT / "docs" / "targets.md"}
+GUIDES = {
+    "bisect": ROOT / "docs" / "versions.md",
+    "check": ROOT / "docs" / "check.md",
+    "targets": ROOT / "docs" / "targets.md",
+}
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ALL_PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 FIRST_CHECK = "The first check on your own model"

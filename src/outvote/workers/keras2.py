@@ -179,7 +179,7 @@ class _Session:
         from outvote.workers.keras2_graph import alone
 
         layer = self._layers[name][1]
-        form = [(array.shape[1:], mask is not None) for array, mask in feeds]
+        form = [array.shape[1:] for array, _ in feeds]
         if self._ready[0] != (name, form):
             self._ready = ((name, form), alone(layer, self._builder, feeds))
         result: tuple[list[State], list[str]] = self._ready[1](feeds)

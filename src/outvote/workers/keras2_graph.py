@@ -34,6 +34,13 @@ class Builder:
         self._blobs = blobs
         self._enter = enter
         self._made: dict[str, Any] = {}
+        self._pending: list[tuple[Any, Array]] = []
+
+    def fill(self) -> None:
+        """Give all weights their values: at once, because each time costs TensorFlow a session."""
+        if self._pending:
+            K.batch_set_value(self._pending)
+        self._pending = []
 
     def call(self, layer: Layer, states: Mapping[str, Sequence[Tensor]]) -> list[Tensor]:
         """The symbolic outputs of one layer."""
@@ -53,7 +60,7 @@ class Builder:
             if "backend" not in str(error):
                 raise
             raise NotImplementedError(str(error)) from error
-        self._fill_weights(made, layer)
+        self._note_weights(made, layer)
         return list(outputs) if isinstance(outputs, list | tuple) else [outputs]
 
     def _layer(self, layer: Layer) -> Any:
@@ -62,7 +69,7 @@ class Builder:
             self._made[name] = keras2_layers.make(layer.kind, layer.module, layer.config)
         return self._made[name]
 
-    def _fill_weights(self, made: Any, layer: Layer) -> None:
+    def _note_weights(self, made: Any, layer: Layer) -> None:
         if layer.shares is not None:
             return
         shapes = [tuple(K.int_shape(w)) for w in made.weights]
@@ -74,7 +81,7 @@ class Builder:
             )
         if wanted:
             arrays = [np.array(self._blobs.get(w.digest)) for w in layer.weights]
-            made.set_weights(_as_loaded(made, arrays))
+            self._pending += zip(made.weights, _as_loaded(made, arrays), strict=True)
 
 
 def _as_loaded(made: Any, arrays: list[Array]) -> list[Array]:
@@ -100,42 +107,32 @@ def whole(model: Model, builder: Builder, feeds: Sequence[Array], jitter: int | 
         states[item.name] = _moved([tensor], jitter, place)
     for place, layer in enumerate(model.layers):
         states[layer.name] = _moved(builder.call(layer, states), jitter, 100 + place)
+    builder.fill()
     outputs = [states[ref.producer][ref.index] for ref in model.outputs]
-    return _program(inputs, outputs, [None] * len(outputs))
+    return _program(inputs, outputs)
 
 
 def alone(layer: Layer, builder: Builder, given: Sequence[State]) -> Program:
-    """One layer as a function of its input tensors and their masks."""
+    """One layer as a function of its input tensors."""
     states: dict[str, dict[int, Tensor]] = {}
     inputs: list[Tensor] = []
     for ref, (array, mask) in zip(layer.refs(), given, strict=True):
         tensor = _input(array, array.dtype.name)
         inputs.append(tensor)
         if mask is not None:
-            placeholder = K.placeholder(shape=(None, *mask.shape[1:]), dtype="bool")
-            _node_of(tensor).output_masks[0] = placeholder
-            inputs.append(placeholder)
+            raise NotImplementedError("masks are not translated to Keras 2")
         states.setdefault(ref.producer, {})[ref.index] = tensor
     outputs = builder.call(layer, states)  # type: ignore[arg-type]
-    return _program(inputs, outputs, [_mask_of(tensor) for tensor in outputs])
+    builder.fill()
+    return _program(inputs, outputs)
 
 
-def _program(
-    inputs: Sequence[Tensor], outputs: Sequence[Tensor], masks: Sequence[Tensor | None]
-) -> Program:
-    known = [mask for mask in masks if mask is not None]
-    # An output that is an input too would be refused by Theano.
-    function = K.function(list(inputs), [*map(_copied, outputs), *known])
+def _program(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Program:
+    function = K.function(list(inputs), [_copied(tensor) for tensor in outputs])
 
     def program(states: Sequence[State]) -> tuple[list[State], list[str]]:
-        flat = [part for state in states for part in state if part is not None]
-        results = [np.asarray(result) for result in function(flat)]
-        arrays, told = results[: len(outputs)], iter(results[len(outputs) :])
-        paired = [
-            (array, None if mask is None else next(told))
-            for array, mask in zip(arrays, masks, strict=True)
-        ]
-        return paired, [array.dtype.name for array in arrays]
+        arrays = [np.asarray(result) for result in function([array for array, _ in states])]
+        return [(array, None) for array in arrays], [array.dtype.name for array in arrays]
 
     return program
 
@@ -147,11 +144,9 @@ def _input(array: Array, dtype: str) -> Tensor:
 
 
 def _copied(tensor: Tensor) -> Tensor:
-    return tensor if K.backend() != "theano" else tensor + 0 if _is_input(tensor) else tensor
-
-
-def _is_input(tensor: Tensor) -> bool:
-    return getattr(tensor, "owner", None) is None
+    """Theano refuses an output that is an input too, as a layer without effect makes it."""
+    is_input = K.backend() == "theano" and getattr(tensor, "owner", None) is None
+    return tensor + 0 if is_input else tensor
 
 
 def _moved(tensors: Sequence[Tensor], jitter: int | None, place: int) -> list[Tensor]:
@@ -172,10 +167,7 @@ def _jittered(tensor: Tensor, seed: int) -> Tensor:
         size = K.abs(x)
         return x + (2.0**-23 * signs) * (size + K.mean(size))
 
-    wrapped = keras_layers.Lambda(
-        move, output_shape=lambda given: given, mask=lambda inputs, mask: mask
-    )
-    return wrapped(tensor)
+    return keras_layers.Lambda(move, output_shape=lambda given: given)(tensor)
 
 
 def _filled(structure: Any, states: Mapping[str, Any]) -> Any:
@@ -193,13 +185,3 @@ def _filled(structure: Any, states: Mapping[str, Any]) -> Any:
 
 def _listed(args: Any) -> list[Any]:
     return list(args["$tuple"] if isinstance(args, Mapping) else args)
-
-
-def _node_of(tensor: Tensor) -> Any:
-    layer, node, _ = tensor._keras_history
-    nodes = layer._inbound_nodes if hasattr(layer, "_inbound_nodes") else layer.inbound_nodes
-    return nodes[node]
-
-
-def _mask_of(tensor: Tensor) -> Tensor | None:
-    return _node_of(tensor).output_masks[tensor._keras_history[2]]
