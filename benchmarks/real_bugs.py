@@ -76,7 +76,7 @@ BUGS = (
     Bug(6, "CategoryEncoding multi_hot on (N, 1)",
         "layers.CategoryEncoding(num_tokens=4, output_mode='multi_hot')", (1,), ("numpy",),
         "3.3.3", "3.4.0", data="np.array([[0],[2],[3]], 'int32')", dtype="int32", start="3.3.0"),
-    Bug(7, "Discretization count", _BINS + ", output_mode='count')", (4,), ("jax",),
+    Bug(7, "Discretization count", _BINS + ", output_mode='count')", (4,), ("jax:jit",),
         "3.3.3", "3.4.0", right=("tensorflow", "torch", "numpy"), start="3.3.0"),
     Bug(8, "Discretization at inf, NaN, edges", _EDGED, (1,), ("tensorflow:graph",),
         "3.10.0", "3.12.0", data=_EDGES, right=("jax", "torch", "numpy"), start="3.8.0"),

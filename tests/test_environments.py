@@ -237,3 +237,28 @@ def test_an_environment_whose_interpreter_went_away_is_built_again(wheels: Path)
     assert not is_built(target)
     provide([target], [str(wheels)])
     assert is_built(target)
+
+
+def test_uv_is_used_where_pip_has_no_settings(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr(pip, "_PIP_FILES", ())
+    monkeypatch.setattr("shutil.which", lambda name: f"/bin/{name}")
+    (overlay,) = (e for e in plan(versioned("keras==3.9.0")) if e)
+    command = pip._command(overlay, tmp_path, overlay.stages[0], ["wheels"])
+    assert command[:3] == ["/bin/uv", "pip", "install"]
+    assert command[-4:] == ["--find-links", "wheels", "--no-deps", "keras==3.9.0"]
+    monkeypatch.setenv("PIP_INDEX_URL", "somewhere")
+    command = pip._command(overlay, tmp_path, overlay.stages[0], [])
+    assert command[:3] == [sys.executable, "-m", "pip"]
+
+
+def test_the_reason_is_what_pip_or_uv_said_last_and_clearest() -> None:
+    lines = ["  × No solution found:", "  ╰─▶ Because there is no keras==9.9.9", "      it fails."]
+    assert pip._reason(lines) == "because there is no keras==9.9.9 it fails."
+    lines = ["Collecting a", "ERROR: Could not find a version", "ERROR: No matching distribution x"]
+    assert pip._reason(lines) == "No matching distribution x"
+    assert "ensurepip" in pip._reason(["/x/python: No module named pip"])
+    assert pip._reason([]) == "it said nothing"

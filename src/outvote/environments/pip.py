@@ -121,5 +121,9 @@ def _reason(lines: Sequence[str]) -> str:
     errors = [line for line in said if re.match(r"(ERROR|error|  ×|×)", line)]
     conflict = [line for line in said if "conflict" in line.lower() or "depends on" in line]
     best = next((line for line in errors if "No matching distribution" in line), None)
+    because = [place for place, line in enumerate(said) if "Because" in line]  # uv's reasoning
+    if because:
+        best = " ".join(said[because[0] :]).partition("Because")[2]
+        best = f"because{best}"
     text = best or (conflict or errors or said or ["it said nothing"])[-1]
     return re.sub(r"^ERROR:\s*", "", text)[:300]
