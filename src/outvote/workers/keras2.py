@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import os
 import platform
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -92,13 +93,10 @@ class Keras2Worker:
 
     def do_open(self, arrays: list[Array], model: Any) -> Reply:
         """Begin a session in which layers are computed one at a time; arrays are the inputs."""
-        from outvote.workers.keras2_graph import Builder, forget
-
         parsed = Model.from_json(model)
         self._context.begin(len(parsed.layers))
         self._ready = ("", None)
-        forget()
-        self._session = _Session(parsed, arrays, Builder(self._context.blobs, self._context.enter))
+        self._session = _Session(parsed, arrays, self._context)
         return {}, ()
 
     def do_step(self, arrays: list[Array], layer: str, given: list[Any] | None) -> Reply:
@@ -140,8 +138,8 @@ class Keras2Worker:
 class _Session:
     """This target's own tensors so far; each is dropped after its last use."""
 
-    def __init__(self, model: Model, inputs: list[Array], builder: Any) -> None:
-        self._builder = builder
+    def __init__(self, model: Model, inputs: list[Array], context: Context) -> None:
+        self._context = context
         self._layers = {layer.name: (i, layer) for i, layer in enumerate(model.layers)}
         self._last_use = model.last_use()
         self._ready: tuple[Any, Any] = (None, None)  # the program of the layer in progress
@@ -176,11 +174,13 @@ class _Session:
         return {"isolated": header, "dtypes": dtypes}, sent
 
     def _run(self, name: str, feeds: list[State]) -> tuple[list[State], list[str]]:
-        from outvote.workers.keras2_graph import alone
+        from outvote.workers.keras2_graph import Builder, alone, forget
 
-        layer = self._layers[name][1]
         form = [array.shape[1:] for array, _ in feeds]
         if self._ready[0] != (name, form):
-            self._ready = ((name, form), alone(layer, self._builder, feeds))
+            forget()  # one layer at a time: a graph that grows slows TensorFlow down
+            builder = Builder(self._context.blobs, self._context.enter)
+            layer = replace(self._layers[name][1], shares=None)
+            self._ready = ((name, form), alone(layer, builder, feeds))
         result: tuple[list[State], list[str]] = self._ready[1](feeds)
         return result
