@@ -213,7 +213,7 @@ def test_a_target_that_is_not_installed(
         ('[targets.x]\nextends = "jax"\nmode = "xla"', ["mode 'xla' is unknown", "eager, jit"]),
         ('[targets.x]\nextends = "jax"\nsetup = "no.py"', ["no.py, which does not exist"]),
         ('[targets.x]\nextends = "y"\n[targets.y]\nextends = "x"', ["circle"]),
-        ('[targets.x]\nextends = "jax"\nrequirements = ["a"]', ["`requirements` is not supported"]),
+        ('[targets.x]\nextends = "jax"\nrequirements = "a"', ["`requirements` is a list", "'a'"]),
         ('[targets.x]\nextends = "jax"\nenv = 3', ["`env` is a table"]),
         ("[target]\n", ["unknown table [target]"]),
         ("targets = 3\n", ["targets are tables"]),

@@ -22,6 +22,7 @@ from outvote.result import check_result
 ROOT = Path(__file__).parent.parent
 COMMANDS = ("check", "fuzz", "explore", "coverage", "pollution", "targets", "zoo")
 GUIDES = {name: ROOT / "docs" / f"{name}.md" for name in COMMANDS}
+GUIDES |= {"bisect": ROOT / "docs" / "versions.md"}
 GUIDES |= dict.fromkeys(("report", "show"), ROOT / "docs" / "fuzz.md")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ALL_PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]

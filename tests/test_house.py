@@ -45,6 +45,7 @@ def loaded_after(code: str) -> set[str]:
         "import outvote",
         "from outvote.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
         "from outvote.cli import main\ntry: main(['check', '--help'])\nexcept SystemExit: pass",
+        "from outvote.cli import main\ntry: main(['bisect', '--help'])\nexcept SystemExit: pass",
     ],
 )
 def test_help_loads_nothing_heavy(code: str) -> None:

@@ -14,6 +14,7 @@ from outvote.checking import Checked, Job, Watch, run_check, silent
 from outvote.config import load_config
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
+from outvote.environments.provide import Announce, unseen
 from outvote.evidence import write_evidence
 from outvote.judge.compare import Settings
 from outvote.result import check_result
@@ -51,6 +52,7 @@ def check(
     custom: str | Path | None = None,
     allow_code: bool = False,
     settings: Settings | None = None,
+    find_links: Sequence[str] = (),
 ) -> Result:
     """Check a live Keras model, or a model file, on several targets.
 
@@ -68,11 +70,14 @@ def check(
             settings=settings or Settings(),
             custom=Path(custom) if custom else None,
             allow_code=allow_code,
+            links=tuple(find_links),
         )
         return run_job(job, Path(out) if out else None)
 
 
-def run_job(job: Job, out: Path | None, watch: Watch = silent) -> Result:
+def run_job(
+    job: Job, out: Path | None, watch: Watch = silent, announce: Announce = unseen
+) -> Result:
     """Run a job and, where a folder is given, write every report into it."""
     repros: dict[str, str] = {}
     if out is not None:
@@ -82,7 +87,7 @@ def run_job(job: Job, out: Path | None, watch: Watch = silent) -> Result:
         if out is not None:
             repros.update(saved(lambda: write_evidence(pool, checked, out), out))
 
-    checked = run_check(job, watch, keep)
+    checked = run_check(job, watch, keep, announce)
     data = check_result(checked, repros)
     if out is not None:
         from outvote.report import write_all

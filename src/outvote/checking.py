@@ -6,19 +6,23 @@ measure the noise floor → localise → findings → result.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from outvote.blame import Blame, amplified_rounding
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
+from outvote.core.requirements import keras_of, version_key
 from outvote.core.target import Outcome, Run, Target
 from outvote.data import Case, Data, balanced_batch, fit, load_data, random_data
+from outvote.environments.provide import Announce, provide, unseen
 from outvote.findings import Finding
 from outvote.judge.compare import Comparison, Outputs, Settings, base_tolerance, compare_all
 from outvote.judge.distances import spread
@@ -27,6 +31,7 @@ from outvote.modelfile import inspect
 from outvote.noise import NoiseFloor, choose_instruments, inputs_to_probe, measure_noise
 from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
+from outvote.targets import readers
 
 Watch = Callable[[str, Pool, Sequence[str]], AbstractContextManager[object]]
 _RANDOM_INPUTS = 8
@@ -50,6 +55,7 @@ class Job:
     batch_size: int = 32
     seed: int = 0
     jobs: int | None = None
+    links: tuple[str, ...] = ()  # folders or pages of wheels, for environments
     every_layer: bool = False  # compare hidden layers even where the outputs agree
 
 
@@ -85,12 +91,16 @@ def silent(text: str, pool: Pool, names: Sequence[str]) -> AbstractContextManage
 
 
 def run_check(
-    job: Job, watch: Watch = silent, keep: Callable[[Pool, Checked], None] | None = None
+    job: Job,
+    watch: Watch = silent,
+    keep: Callable[[Pool, Checked], None] | None = None,
+    announce: Announce = unseen,
 ) -> Checked:
     """Do the job with workers of its own. `keep` saves what needs them, while they live."""
     inspect(job.model, job.weights)
+    job = replace(job, targets=provide(job.targets, job.links, announce))
     with Pool(
-        job.targets,
+        [*job.targets, *readers(job.targets)],
         limits=job.limits,
         custom=job.custom,
         allow_code=job.allow_code,
@@ -219,7 +229,8 @@ def _harmless(finding: Finding) -> Finding:
 
 
 def _case(job: Job, pool: Pool, arrays: Mapping[str, Array] | None) -> Case:
-    model, shapes = read_model(pool, job.model, job.weights, job.targets)
+    chosen = [*job.targets, *(t for t in readers(job.targets) if t.name in pool.targets)]
+    model, shapes = read_model(pool, job.model, job.weights, chosen)
     data = _data(job, model, arrays)
     truth = interpret(data.truth, shapes[0])
     _require_metric(job.settings, truth)
@@ -230,9 +241,7 @@ def read_model(
     pool: Pool, path: Path, weights: Path | None, targets: Iterable[Target] | None = None
 ) -> tuple[Model, list[list[int | None]]]:
     """Read the file in the first worker that can; released libraries before patched ones."""
-    order = sorted(
-        targets or pool.targets.values(), key=lambda t: (t.setup is not None, t.mode != "eager")
-    )
+    order = sorted(targets or pool.targets.values(), key=_reading_order)
     arguments = {
         "path": str(path.absolute()),
         "weights": str(weights.absolute()) if weights else None,
@@ -249,6 +258,13 @@ def read_model(
     if first.outcome is Outcome.ERROR:
         raise UsageError(first.message)
     raise UsageError(f"reading {path} failed in {first.target}: {first.message}")
+
+
+def _reading_order(target: Target) -> tuple[Any, ...]:
+    """Keras 3 reads, released before patched, and newest first: it knows the older forms too."""
+    keras = keras_of(target.requirements)
+    age = [-n for n in version_key(keras)] if keras else [-math.inf]
+    return (target.worker == "keras2", target.setup is not None, target.mode != "eager", age)
 
 
 def require_started(hellos: Mapping[str, Run]) -> None:

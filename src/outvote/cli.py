@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from outvote.commands import (
+    bisect,
     check,
     coverage,
     explore,
@@ -21,12 +22,14 @@ from outvote.commands.options import CONSISTENT, INTERRUPTED, RAW, USAGE
 from outvote.core.errors import UsageError
 from outvote.core.version import VERSION
 
-_COMMANDS = (check, fuzz, explore, coverage, pollution, report, show, targets, zoo)
+_COMMANDS = (check, fuzz, explore, coverage, pollution, bisect, report, show, targets, zoo)
 
 _EXAMPLES = """\
 examples:
   outvote check model.keras --data val.npz
   outvote check model.h5 --targets tensorflow,jax,torch
+  outvote check model.keras --targets "keras=={3.8.0,3.15.1}/{tensorflow,torch}"
+  outvote bisect model.keras --target torch --from 3.6.0 --to 3.15.1
   outvote fuzz model.keras --data val.npz --budget 20m
   outvote explore a.keras b.keras --data seeds.npz
   outvote coverage model.keras --data test.npz

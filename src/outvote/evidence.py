@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from outvote import repro_versions
 from outvote.checking import Checked
 from outvote.core.arrays import Array
 from outvote.core.one_layer import one_layer
@@ -55,7 +56,7 @@ def write_finding(
     if not saved.ok:
         (folder / "not-saved.txt").write_text(f"{saved.message}\n{saved.detail}")
         return None
-    script = _script(fault, {n: t for n, t in targets.items() if n in fault.outputs})
+    script = _script(fault, targets, folder)
     (folder / "repro.py").write_text(script, encoding="utf-8")
     return str((folder / "repro.py").relative_to(out))
 
@@ -77,17 +78,29 @@ def _writer(finding: Finding, pool: Pool) -> str:
     """A released, eager target writes the file: not the accused."""
     order = sorted(
         pool.targets.values(),
-        key=lambda t: (t.name == finding.accused, t.setup is not None, t.mode != "eager"),
+        key=lambda t: (
+            t.worker == "keras2",
+            t.name == finding.accused,
+            bool(t.requirements),
+            t.setup is not None,
+            t.mode != "eager",
+        ),
     )
     return order[0].name
 
 
-def _script(fault: Fault, targets: Mapping[str, Target]) -> str:
+def _script(fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
+    title = f"{fault.layer.kind} layer {fault.layer.name!r}".replace('"', "'")
+    shown = [t for t in targets.values() if t.name in (*fault.outputs, *fault.failures)]
+    if repro_versions.has_versions(shown):
+        (folder / "outvote.toml").write_text(repro_versions.config(shown), encoding="utf-8")
+        return repro_versions.script(title, shown)
+    targets = {t.name: t for t in shown}
     told = {name: _environment(target) for name, target in targets.items()}
     expected = fault.vote.majority or ()
     return (
         _TEMPLATE.read_text(encoding="utf-8")
-        .replace("@TITLE@", f"{fault.layer.kind} layer {fault.layer.name!r}".replace('"', "'"))
+        .replace("@TITLE@", title)
         .replace("@TARGETS@", json.dumps(told, indent=4))
         .replace("@MAJORITY@", json.dumps(list(expected)))
         .replace("@TOLERANCE@", repr(float(fault.tolerance)))

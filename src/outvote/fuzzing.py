@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,13 +16,22 @@ from outvote.campaign.store import Store
 from outvote.campaign.summary import fuzz_result
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
+from outvote.environments.provide import provide
 from outvote.report import write_all
 from outvote.run.pool import Pool
 from outvote.search.registry import strategies
+from outvote.targets import find_target
+
+Ready = Callable[[Iterable[Target]], tuple[Target, ...]]
 
 
-def start(job: FuzzJob, out: Path, watch: Watch = lambda progress: None) -> dict[str, Any]:
-    """A new campaign in an empty folder."""
+def start(
+    job: FuzzJob,
+    out: Path,
+    watch: Watch = lambda progress: None,
+    ready: Ready = provide,
+) -> dict[str, Any]:
+    """A new campaign in an empty folder. `ready` makes targets with versions ready to start."""
     check_files(job.seeds)
     chosen_rules(job.rules)
     if job.strategy not in strategies():
@@ -37,7 +46,7 @@ def start(job: FuzzJob, out: Path, watch: Watch = lambda progress: None) -> dict
     with closing(Store(out, create=True)) as store:
         store.note("job", job.stored())
         store.note("created", datetime.now(UTC).isoformat(timespec="seconds"))
-        return _run(job, store, out, watch)
+        return _run(job, store, out, watch, ready)
 
 
 def resume(
@@ -46,22 +55,24 @@ def resume(
     watch: Watch = lambda progress: None,
     budget: Budget | None = None,
     jobs: int | None = None,
+    ready: Ready = provide,
 ) -> dict[str, Any]:
     """Go on with a stored campaign, with its own budget or a new one."""
     with closing(Store(out, create=False)) as store:
         stored = store.fact("job")
-        missing = [name for name in stored["targets"] if name not in targets]
-        if missing:
+        try:
+            found = {name: find_target(name, targets) for name in stored["targets"]}
+        except UsageError as error:
             raise UsageError(
-                f"the campaign in {out} uses the target {missing[0]!r}, which is not known here; "
-                "give the outvote.toml that defines it with --config"
-            )
-        job = FuzzJob.restored(stored, targets).but(jobs=jobs)
+                f"the campaign in {out} cannot go on here: {error}; "
+                "give the outvote.toml that defines its targets with --config"
+            ) from error
+        job = FuzzJob.restored(stored, found).but(jobs=jobs)
         if budget is not None:
             job = job.but(budget=budget)
             store.note("job", job.stored())
         check_files(job.seeds)
-        return _run(job, store, out, watch)
+        return _run(job, store, out, watch, ready)
 
 
 def report(out: Path) -> dict[str, Any]:
@@ -74,7 +85,8 @@ def report(out: Path) -> dict[str, Any]:
     return result
 
 
-def _run(job: FuzzJob, store: Store, out: Path, watch: Watch) -> dict[str, Any]:
+def _run(job: FuzzJob, store: Store, out: Path, watch: Watch, ready: Ready) -> dict[str, Any]:
+    job = job.but(targets=ready(job.targets))
     with Pool(job.targets, limits=job.limits, jobs=job.jobs) as pool:
         Campaign(job, pool, store, out).run(watch)
     result = fuzz_result(store)

@@ -10,6 +10,7 @@ import numpy as np
 from outvote.checking import Watch
 from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.target import Run, Target
+from outvote.environments.provide import is_built, provide
 from outvote.run.pool import Pool, Request
 from outvote.targets import install_hint, missing_packages
 
@@ -19,7 +20,7 @@ class Health:
     """One row of `outvote targets`."""
 
     name: str
-    state: str  # ok, not installed, broken
+    state: str  # ok, not installed, not built, broken
     versions: str = ""
     precision: str = ""
     remedy: str = ""
@@ -41,12 +42,16 @@ _PROBE = Model(
 )
 
 
+_NOT_BUILT = "pip builds it when a command first names it with --targets"
+
+
 def describe_targets(known: Mapping[str, Target], watch: Watch) -> list[Health]:
-    """Every known target, started for real where its packages are installed."""
+    """Every known target, started for real where its packages are installed or built."""
     shown = {name: target for name, target in known.items() if target.worker != "fake"}
     missing = {name: missing_packages(target) for name, target in shown.items()}
-    usable = [target for name, target in shown.items() if not missing[name]]
-    found: dict[str, Health] = {}
+    unbuilt = [name for name, target in shown.items() if not is_built(target)]
+    usable = provide(t for n, t in shown.items() if not missing[n] and n not in unbuilt)
+    found = {name: Health(name, "not built", remedy=_NOT_BUILT) for name in unbuilt}
     with Pool(usable) as pool:
         names = [target.name for target in usable]
         with watch("Starting targets", pool, names):

@@ -105,4 +105,6 @@ def choose_instruments(finished: Mapping[str, Target]) -> list[str]:
     """Targets that measure noise without compiling anything; others only if there is none."""
     eager = [name for name, target in finished.items() if target.is_eager]
     quick = [name for name in eager if finished[name].backend != "jax"]  # JAX compiles each shape
-    return quick or eager or list(finished)
+    # Theano compiles for minutes; TensorFlow, beside it, does not.
+    graphs = [name for name in finished if finished[name].backend != "theano"]
+    return quick or eager or graphs or list(finished)

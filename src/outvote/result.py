@@ -17,6 +17,7 @@ from outvote.core.target import Run
 from outvote.core.version import VERSION
 from outvote.data import Case
 from outvote.findings import Finding, parameters_of
+from outvote.grid import plain_of, version_matrix
 from outvote.judge.compare import Comparison, top_k_accuracies
 from outvote.judge.truth import Truth
 from outvote.localize.introduction import Introduction
@@ -33,6 +34,8 @@ def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
     if case is None:
         raise ValueError("a check that has not read its model has no result")
     model, data = case.model, case.data
+    comparisons = [_comparison(pair, case, checked) for pair in checked.comparisons]
+    unique = _unique(checked)
     return {
         "schema": SCHEMA,
         "command": "check",
@@ -65,8 +68,9 @@ def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
             "seed": checked.job.seed,
         },
         "targets": [_target(name, case, checked) for name in checked.hellos],
-        "comparisons": [_comparison(pair, case, checked) for pair in checked.comparisons],
-        "unique_inconsistencies": _unique(checked),
+        "comparisons": comparisons,
+        "unique_inconsistencies": unique,
+        "version_matrix": version_matrix(checked.job.targets, checked.runs, comparisons, unique),
         "examples": _examples(case, checked),
         "findings": [finding_result(f, model, repros) for f in checked.findings],
     }
@@ -116,6 +120,7 @@ def _target(name: str, case: Case, checked: Checked) -> dict[str, Any]:
         "python": hello.get("python"),
         "platform": hello.get("platform"),
         "setup": str(target.setup) if target.setup else None,
+        "requirements": list(target.requirements),
         "outcome": run.outcome.value,
         "message": run.message,
         "layer": run.layer,
@@ -159,13 +164,19 @@ def _accuracy_difference(pair: Comparison, case: Case, checked: Checked) -> dict
 
 
 def _unique(checked: Checked) -> list[dict[str, Any]]:
-    """Equal patterns of the same metric are one unique inconsistency (CRADLE, III-B)."""
-    found: dict[tuple[str, int, tuple[int, ...]], dict[str, Any]] = {}
+    """Equal patterns of the same metric are one unique inconsistency (CRADLE, III-B).
+
+    Where there are versions, those of one pair of backends, as in the paper.
+    """
+    plain = {target.name: plain_of(target) for target in checked.job.targets}
+    versions = any(target.requirements for target in checked.job.targets)
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for pair in checked.comparisons:
         for m in pair.measured:
             if not m.inconsistent or pair.targets in checked.explained:
                 continue
-            key = (m.name, m.output, m.pattern.counts)
+            sides = sorted(plain[name] for name in pair.targets) if versions else []
+            key = (m.name, m.output, m.pattern.counts, *sides)
             entry = found.setdefault(
                 key,
                 {

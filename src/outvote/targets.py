@@ -10,7 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import UsageError
+from outvote.core.requirements import PURE, checked, keras_of, merged, name_of
 from outvote.core.target import Target
+from outvote.target_names import expanded, versions_in
+from outvote.targets_classic import CLASSIC, classic_of, is_classic
 
 # Keras' NumPy backend calls JAX for these: there it has no vote of its own.
 _NUMPY_BORROWS = {"jax": ("Conv", "STFT", "FFT")}
@@ -57,12 +60,16 @@ BUILT_IN: Mapping[str, Target] = {
         Target("fake", worker="fake", library="fake"),
     )
 }
+_READERS = {
+    name: replace(BUILT_IN[name], name=f"{name} (reads the model)")
+    for name in ("jax", "torch", "tensorflow", "openvino")
+}
 DEFAULT = ("tensorflow", "jax", "torch", "openvino")
 
 
 def known_targets(custom: Mapping[str, Mapping[str, Any]], folder: Path) -> dict[str, Target]:
     """Built-in targets and those of `outvote.toml`, by name."""
-    known = dict(BUILT_IN)
+    known = {**BUILT_IN, **CLASSIC}
     for name in custom:
         known[name] = _from_table(name, custom, folder, known, ())
     return known
@@ -78,7 +85,7 @@ def choose(names: Iterable[str] | None, known: Mapping[str, Target]) -> list[Tar
                 f"({', '.join(DEFAULT)}) are installed; {install_hint('all')}"
             )
         return found
-    wanted = list(names)
+    wanted = [single for name in names for single in expanded(name)]
     twice = sorted({name for name in wanted if wanted.count(name) > 1})
     if twice:
         raise UsageError(f"target {twice[0]!r} is named twice; name each target once")
@@ -93,28 +100,73 @@ def choose(names: Iterable[str] | None, known: Mapping[str, Target]) -> list[Tar
     return chosen
 
 
+def readers(targets: Iterable[Target]) -> list[Target]:
+    """A helper that reads and writes model files where no target is the installed Keras.
+
+    An older Keras does not read what a newer one wrote, and Keras 2 has another format.
+    """
+    chosen = list(targets)
+    if any(t.worker != "keras2" and keras_of(t.requirements) is None for t in chosen):
+        return []
+    found = [_READERS[name] for name in _READERS if not missing_packages(BUILT_IN[name])]
+    if not found and all(target.worker == "keras2" for target in chosen):
+        raise UsageError(
+            f"classic targets need an installed Keras 3 that reads the model; {install_hint('jax')}"
+        )
+    return found[:1]
+
+
 def install_hint(extra: str) -> str:
     """How to get what a target needs, installed or in a clone."""
     return f"run: pip install 'outvote[{extra}]' (in a clone: pip install -e '.[{extra}]')"
 
 
 def missing_packages(target: Target) -> list[str]:
-    """Packages that this interpreter lacks; a foreign interpreter is asked when it starts."""
-    if target.python is not None:
+    """Packages that this interpreter lacks; a foreign interpreter is asked when it starts.
+
+    What pip will bring, an overlay or a whole environment, is not missing.
+    """
+    brought = [name_of(item) for item in target.requirements]
+    if target.python is not None or any(name not in PURE for name in brought):
         return []
-    return [name for name in target.packages if importlib.util.find_spec(name) is None]
+    needed = [name for name in target.packages if name not in brought]
+    return [name for name in needed if importlib.util.find_spec(name) is None]
+
+
+def installed(name: str) -> bool:
+    """Whether a built-in target can be started here."""
+    return not missing_packages(BUILT_IN[name])
 
 
 def find_target(name: str, known: Mapping[str, Target]) -> Target:
     """The target of that name, or an error that names the nearest one."""
     if name in known:
         return known[name]
+    versions = versions_in(name)
+    if versions is not None:
+        requirements, base = versions
+        return with_versions(find_target(base, known), requirements, name)
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "`outvote targets` lists them"
     raise UsageError(f"there is no target {name!r}; {hint}")
 
 
-_KEYS = ("extends", "python", "env", "mode", "setup", "library")
+def with_versions(base: Target, requirements: tuple[str, ...], name: str) -> Target:
+    """A target with other versions of its packages, under another name."""
+    asked = merged(base.requirements, requirements)
+    if base.worker not in ("keras3", "keras2"):
+        raise UsageError(f"target {name!r}: {base.name} has no versions to choose from")
+    if is_classic(asked) and base.worker != "keras2":
+        classic = classic_of(base, asked, name)
+        base, asked = classic, merged(classic.requirements, asked)
+    elif base.worker == "keras2" and not is_classic(asked):
+        raise UsageError(f"target {name!r}: Keras 3 has no backend {base.backend!r}")
+    elif base.worker == "keras2":
+        base = classic_of(base, asked, name)
+    return replace(base, name=name, requirements=asked, plain=base.plain or base.name)
+
+
+_KEYS = ("extends", "python", "requirements", "env", "mode", "setup", "library")
 
 
 def _from_table(
@@ -126,11 +178,6 @@ def _from_table(
 ) -> Target:
     table = tables[name]
     where = f"[targets.{name}] in outvote.toml"
-    if "requirements" in table:
-        raise UsageError(
-            f"{where}: `requirements` is not supported by this version; "
-            "install them into an environment and give its interpreter as `python`"
-        )
     unknown = sorted(table.keys() - set(_KEYS))
     if unknown:
         raise UsageError(f"{where} has the unknown key {unknown[0]!r}; keys are {', '.join(_KEYS)}")
@@ -142,7 +189,9 @@ def _from_table(
     if base_name in tables and base_name != name:
         base = _from_table(base_name, tables, folder, known, (*chain, name))
     else:
-        base = find_target(base_name, BUILT_IN)
+        base = find_target(base_name, {**BUILT_IN, **CLASSIC})
+    if "requirements" in table:
+        base = with_versions(base, _requirements(table["requirements"], where), name)
     return replace(
         base,
         name=name,
@@ -164,10 +213,19 @@ def _file(table: Mapping[str, Any], key: str, folder: Path, where: str) -> Path 
 
 
 def _known_mode(mode: str, base: Target, where: str) -> str:
-    modes = sorted({t.mode for t in BUILT_IN.values() if t.backend == base.backend})
+    every = (*BUILT_IN.values(), base)
+    modes = sorted({t.mode for t in every if (t.backend, t.worker) == (base.backend, base.worker)})
     if mode not in modes:
         raise UsageError(f"{where}: mode {mode!r} is unknown; {base.name} has {', '.join(modes)}")
     return mode
+
+
+def _requirements(asked: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(asked, list) or not all(isinstance(item, str) for item in asked):
+        raise UsageError(
+            f'{where}: `requirements` is a list like ["keras==3.9.0"]; received {asked!r}'
+        )
+    return tuple(checked(item, where) for item in asked)
 
 
 def _texts(env: Any, where: str) -> dict[str, str]:

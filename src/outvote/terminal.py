@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,11 @@ from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
 
+from outvote.environments.store import Entry
 from outvote.health import Health
 from outvote.run.pool import Pool
 
+_RELEASE_DISTANCES = ("distance", "distance_to_first")
 _ALL_PAIRS = 10  # with more pairs than this, those that agree are only counted
 _COLOURS = {"consistent": "green", "inconsistent": "red", "interrupted": "yellow"}
 
@@ -53,8 +55,46 @@ class Terminal:
                 stop.set()
                 thread.join()
 
+    @contextmanager
+    def announce(self, label: str) -> Iterator[Callable[[str], None]]:
+        """While an environment is built: how long it has taken, and pip's last line."""
+        text = f"Building {escape(label)}"
+        began = time.monotonic()
+        if not self._err.is_terminal:
+            self._err.print(f"{text} …")
+            yield lambda line: None
+        else:
+            with self._err.status(text) as status:
+
+                def tell(line: str) -> None:
+                    seconds = time.monotonic() - began
+                    status.update(f"{text}  {seconds:.0f} s  {escape(line[:60])}")
+
+                yield tell
+        self._err.print(f"{text} took {time.monotonic() - began:.1f} s")
+
     def show_targets(self, rows: Sequence[Health]) -> None:
         self._out.print(_health_table(rows))
+
+    def say(self, text: str) -> None:
+        self._out.print(escape(text))
+
+    def show_environments(self, rows: Sequence[Entry], folder: Path) -> None:
+        """What pip has built, where, and how large it is."""
+        table = Table(title=f"Environments in {escape(str(folder))}", title_justify="left")
+        for heading in ("key", "holds", "kind", "MB", "built in"):
+            table.add_column(heading, overflow="fold")
+        for row in rows:
+            held = f"{row.label} (yanked: {row.yanked})" if row.yanked else row.label
+            cells = [row.key, held, row.kind, f"{row.megabytes:.0f}", f"{row.seconds:.0f} s"]
+            table.add_row(*map(escape, cells))
+        self._out.print(table)
+
+    def show_bisect(self, result: dict[str, Any], folder: Path) -> None:
+        """Every release that was tried, and the one that changed the outcome."""
+        self._out.print(_releases_table(result["bisect"]))
+        self._out.print(f"[bold]{result['verdict'].upper()}[/]  {escape(result['summary'])}")
+        self._out.print(f"report: {escape(str(folder / 'report.html'))}")
 
     def show_check(self, result: dict[str, Any], folder: Path) -> None:
         """The verdict, the targets, the pairs, the findings, and where the reports are."""
@@ -62,6 +102,8 @@ class Terminal:
         self._out.print(_targets_table(result))
         if result["comparisons"]:
             self._out.print(_pairs_table(result))
+        if result["version_matrix"]:
+            self._out.print(_versions_table(result["version_matrix"]))
         for warning in result["warnings"]:
             self._out.print(f"[yellow]warning[/] {escape(warning)}")
         for finding in result["findings"]:
@@ -73,6 +115,29 @@ class Terminal:
             f"[bold {colour}]{result['verdict'].upper()}[/]  {escape(result['summary'])}"
         )
         self._out.print(f"report: {escape(str(folder / 'report.html'))}")
+
+
+def _versions_table(matrix: dict[str, Any]) -> Table:
+    table = Table(title="Unique inconsistency of each pair on each version", title_justify="left")
+    for heading in ("version", *(" / ".join(pair) for pair in matrix["pairs"])):
+        table.add_column(escape(heading))
+    colours = {"consistent": "green", "rounding": "yellow"}
+    for version, cells in zip(matrix["versions"], matrix["cells"], strict=True):
+        shown = [f"[{colours.get(c, 'red')}]{escape(c)}[/]" if c else "" for c in cells]
+        table.add_row(escape(version), *shown)
+    return table
+
+
+def _releases_table(bisect: dict[str, Any]) -> Table:
+    table = Table(title=f"Releases of {bisect['package']}", title_justify="left")
+    for heading in ("release", "outcome", "distance to reference", "to the first"):
+        table.add_column(heading)
+    for row in bisect["releases"]:
+        marks = {bisect["before"]: "  ← last before", bisect["after"]: "  ← first after"}
+        told = row["state"] + (f": {row['message'][:100]}" if row["message"] else "")
+        shown = ["" if row[k] is None else f"{row[k]:.2g}" for k in _RELEASE_DISTANCES]
+        table.add_row(row["version"] + marks.get(row["version"], ""), escape(told), *shown)
+    return table
 
 
 def _progress_table(text: str, pool: Pool, names: Sequence[str], seconds: float) -> Table:
@@ -141,7 +206,9 @@ def _health_table(rows: Sequence[Health]) -> Table:
     for heading in ("target", "health", "versions", "precision"):
         table.add_column(heading)
     for row in rows:
-        colour = {"ok": "green", "not installed": "yellow"}.get(row.state, "red")
+        colour = {"ok": "green", "not installed": "yellow", "not built": "yellow"}.get(
+            row.state, "red"
+        )
         told = f"{row.state}: {row.remedy}" if row.remedy else row.state
         table.add_row(
             escape(row.name), f"[{colour}]{escape(told)}[/]", escape(row.versions), row.precision

@@ -12,10 +12,12 @@ from outvote.commands.options import (
     INTERRUPTED,
     RAW,
     above_zero,
+    add_find_links,
     names,
     number,
     percent,
     positive,
+    target_names,
 )
 from outvote.core.errors import UsageError
 
@@ -57,7 +59,7 @@ def _add_options(check: argparse.ArgumentParser) -> None:
     )
     check.add_argument(
         "--targets",
-        type=names,
+        type=target_names,
         metavar="A,B,...",
         help="default: tensorflow, jax, torch, openvino, as far as installed",
     )
@@ -65,6 +67,7 @@ def _add_options(check: argparse.ArgumentParser) -> None:
         "--out", type=Path, default=Path("outvote-out"), metavar="DIR", help="default: %(default)s"
     )
     check.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
+    add_find_links(check)
     check.add_argument("--custom", type=Path, metavar="FILE.py", help="defines custom layers")
     check.add_argument(
         "--allow-code", action="store_true", help="run Lambda code in the file (only if trusted)"
@@ -170,10 +173,11 @@ def _check(options: argparse.Namespace) -> int:
         batch_size=options.batch_size,
         seed=options.seed,
         jobs=options.jobs,
+        links=tuple(options.find_links),
         every_layer=options.every_layer,
     )
     terminal = Terminal(options.quiet)
-    result = run_job(job, options.out, terminal.watch)
+    result = run_job(job, options.out, terminal.watch, terminal.announce)
     terminal.show_check(result.data, options.out)
     verdict = result.data["verdict"]
     if verdict == "interrupted":

@@ -12,11 +12,13 @@ from outvote.commands.options import (
     INTERRUPTED,
     RAW,
     above_zero,
+    add_find_links,
     budget,
     names,
     number,
     percent,
     positive,
+    target_names,
 )
 from outvote.core.errors import UsageError
 
@@ -51,8 +53,12 @@ def add(commands: Any) -> None:
         metavar="FILE",
         help=".npz for a seed that is a file; once per such seed; default: random inputs",
     )
-    fuzz.add_argument("--targets", type=names, metavar="A,B,...", help="default: tensorflow, "
-        "jax, torch, as far as installed")  # fmt: skip
+    fuzz.add_argument(
+        "--targets",
+        type=target_names,
+        metavar="A,B,...",
+        help="default: tensorflow, jax, torch, as far as installed",
+    )
     fuzz.add_argument("--strategy", default="lemon", help="lemon or random (%(default)s)")
     fuzz.add_argument(
         "--budget", type=budget, metavar="N|TIME", help="mutants (500) or time (20m); default: 500"
@@ -85,6 +91,7 @@ def add(commands: Any) -> None:
         action="store_true",
         help="also breed from mutants that show a known finding, as LEMON does",
     )
+    add_find_links(fuzz)
     fuzz.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
     fuzz.add_argument("--quiet", action="store_true", help="no progress")
     limits = fuzz.add_argument_group("limits of a worker")
@@ -108,9 +115,11 @@ def add(commands: Any) -> None:
 def _fuzz(options: argparse.Namespace) -> int:
     from outvote.campaign.job import Budget, FuzzJob
     from outvote.config import load_config
+    from outvote.environments.provide import provide
     from outvote.fuzzing import resume, start
     from outvote.run.process import Limits
     from outvote.targets import choose, known_targets
+    from outvote.terminal import Terminal
     from outvote.terminal_fuzz import FuzzTerminal
 
     config = load_config(options.config)
@@ -124,6 +133,10 @@ def _fuzz(options: argparse.Namespace) -> int:
             coverage=options.until_coverage / 100 if options.until_coverage else None,
         )
     terminal = FuzzTerminal(options.quiet)
+
+    def ready(targets: Any) -> Any:
+        return provide(targets, options.find_links, Terminal(options.quiet).announce)
+
     if options.resume is not None:
         if options.seeds:
             raise UsageError(
@@ -132,7 +145,7 @@ def _fuzz(options: argparse.Namespace) -> int:
             )
         out = options.resume
         with terminal.live() as watch:
-            result = resume(out, known, watch, wanted, options.jobs)
+            result = resume(out, known, watch, wanted, options.jobs, ready)
     else:
         out = options.out
         job = FuzzJob(
@@ -150,7 +163,7 @@ def _fuzz(options: argparse.Namespace) -> int:
             limits=Limits(silence_seconds=options.timeout),
         )
         with terminal.live() as watch:
-            result = start(job, out, watch)
+            result = start(job, out, watch, ready)
     terminal.show(result, out)
     if result["interrupted"]:
         return INTERRUPTED

@@ -17,6 +17,28 @@ def names(text: str) -> list[str]:
     return names
 
 
+def target_names(text: str) -> list[str]:
+    """Names of targets, with versions and braces, separated by commas."""
+    from outvote.core.errors import UsageError
+    from outvote.target_names import split_names
+
+    try:
+        return split_names(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def add_find_links(command: argparse.ArgumentParser) -> None:
+    """The option that offline machines need, on every command that may build an environment."""
+    command.add_argument(
+        "--find-links",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a folder or page of wheels for targets with versions; may be repeated",
+    )
+
+
 def positive(text: str) -> int:
     """A whole number from 1."""
     try:

@@ -6,7 +6,16 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from outvote.commands.options import CONSISTENT, RAW, names
+from outvote.commands.options import CONSISTENT, RAW, add_find_links, target_names
+
+_EXAMPLES = """\
+examples:
+  outvote targets
+  outvote targets --targets "keras=={3.8.0,3.15.1}/torch,theano"
+      builds what is not built yet, then starts each
+  outvote targets --environments
+  outvote targets --remove all
+"""
 
 
 def add(commands: Any) -> None:
@@ -16,23 +25,43 @@ def add(commands: Any) -> None:
         help="list the targets, their versions and health",
         description="List every target: library versions, precision settings, health, and how "
         "to install what is missing.",
+        epilog=_EXAMPLES,
         formatter_class=RAW,
     )
     targets.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
-    targets.add_argument("--targets", type=names, metavar="A,B,...", help="default: all")
+    targets.add_argument("--targets", type=target_names, metavar="A,B,...", help="default: all")
+    targets.add_argument(
+        "--environments", action="store_true", help="list what pip has built for other versions"
+    )
+    targets.add_argument(
+        "--remove", metavar="KEY", help="delete one environment by its key, or all of them: all"
+    )
+    add_find_links(targets)
     targets.set_defaults(action=_targets)
 
 
 def _targets(options: argparse.Namespace) -> int:
     from outvote.config import load_config
+    from outvote.environments.provide import provide
+    from outvote.environments.store import Store
     from outvote.health import describe_targets
+    from outvote.target_names import expanded
     from outvote.targets import find_target, known_targets
     from outvote.terminal import Terminal
 
+    if options.remove is not None:
+        Terminal().say(f"{Store().remove(options.remove):.0f} MB freed")
+        return CONSISTENT
+    if options.environments:
+        Terminal().show_environments(Store().entries(), Store().folder)
+        return CONSISTENT
     config = load_config(options.config)
     known = known_targets(config.targets, config.folder)
     if options.targets is not None:
-        known = {name: find_target(name, known) for name in options.targets}
+        wanted = [name for text in options.targets for name in expanded(text)]
+        known = {name: find_target(name, known) for name in wanted}
     terminal = Terminal()
+    if options.targets is not None:
+        provide(known.values(), options.find_links, terminal.announce)
     terminal.show_targets(describe_targets(known, terminal.watch))
     return CONSISTENT

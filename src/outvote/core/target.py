@@ -25,6 +25,10 @@ class Target:
     extra: str = ""  # `pip install 'outvote[extra]'` brings it
     env: Mapping[str, str] = field(default_factory=dict)
     setup: Path | None = None
+    requirements: tuple[str, ...] = ()  # other versions than the installed ones, for pip
+    recipe: str = ""  # a classic environment (outvote.environments.recipes) underneath
+    path: tuple[Path, ...] = ()  # folders put in front of the interpreter's own packages
+    plain: str = ""  # the name without versions: `torch` of `keras==3.9.0/torch`
     # Kinds of layers whose kernels are another library's: there it has no vote of its own.
     borrows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 

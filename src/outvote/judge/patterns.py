@@ -34,9 +34,9 @@ def pattern_mad(distances: Array) -> Pattern:
 
 
 def pattern_relative(distances: Array) -> Pattern:
-    """One bin per power of ten: relative distances span many of them."""
-    edges = [1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 0.0]
-    names = ["≥1e-1", "≥1e-2", "≥1e-3", "≥1e-4", "≥1e-5", "≥1e-6", "<1e-6"]
+    """One bin per power of ten: relative distances span many of them; two where faults lie."""
+    edges = [3e-1, 1e-1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 0.0]
+    names = ["≥3e-1", "≥1e-1", "≥1e-2", "≥1e-3", "≥1e-4", "≥1e-5", "≥1e-6", "<1e-6"]
     return _pattern(distances, edges, names)
 
 

@@ -22,7 +22,14 @@ def write(result: dict[str, Any], folder: Path) -> Path:
 def render(result: dict[str, Any]) -> str:
     """The report as Markdown text: verdict, targets, findings, pairs."""
     result = plain(result)
-    parts = [verdict(result), targets(result), findings(result), pairs(result)]
+    parts = [
+        verdict(result),
+        releases(result),
+        targets(result),
+        versions(result),
+        findings(result),
+        pairs(result),
+    ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
@@ -113,6 +120,37 @@ def finding(item: dict[str, Any]) -> str:
         "\n".join(f"- {fact}" for fact in facts),
     ]
     return "\n\n".join(line for line in lines if line)
+
+
+def versions(result: dict[str, Any]) -> str:
+    """Where each unique inconsistency came and went."""
+    matrix = result.get("version_matrix")
+    if not matrix:
+        return ""
+    head = ["version", *(f"{code(a)} – {code(b)}" for a, b in matrix["pairs"])]
+    rows = [
+        [code(version), *(escape(cell or "–") for cell in cells)]
+        for version, cells in zip(matrix["versions"], matrix["cells"], strict=True)
+    ]
+    return "## Versions\n\n" + table(head, rows)
+
+
+def releases(result: dict[str, Any]) -> str:
+    """What each probed release did."""
+    bisect = result.get("bisect")
+    if not bisect:
+        return ""
+    rows = [
+        [
+            code(row["version"]),
+            escape(row["state"]),
+            wording.number(row["distance"]) if row["distance"] is not None else "–",
+            escape(row["message"][:200]),
+        ]
+        for row in bisect["releases"]
+    ]
+    head = ["release", "outcome", "distance to reference", "message"]
+    return f"## Releases of {escape(bisect['package'])}\n\n" + table(head, rows)
 
 
 def pairs(result: dict[str, Any]) -> str:

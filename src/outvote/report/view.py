@@ -34,6 +34,10 @@ def page(result: Data) -> Data:
 
 def counts(result: Data) -> list[str]:
     """The verdict's figures: how much was run, how much was found."""
+    if result.get("bisect"):
+        releases = result["bisect"]["releases"]
+        skipped = sum(row["state"] == "skipped" for row in releases)
+        return [f"{len(releases) - skipped} releases tried", f"{skipped} skipped"]
     targets, pairs = result["targets"], result.get("comparisons") or []
     finished = sum(target["outcome"] == "ok" for target in targets)
     lines = [f"{finished} of {len(targets)} targets finished"]

@@ -81,6 +81,19 @@ class Pool:
             process.kill()
         self._folder.cleanup()
 
+    def add(self, target: Target) -> None:
+        """Take another target in, not started yet."""
+        self.targets[target.name] = target
+        self._locks[target.name] = threading.Lock()
+        self.restarts[target.name] = self.peaks[target.name] = 0
+
+    def stop(self, name: str) -> None:
+        """End one worker; its memory is free again."""
+        process = self._processes.pop(name, None)
+        if process is not None:
+            process.kill()
+        self._hellos.pop(name, None)
+
     def start(self, names: Iterable[str] | None = None) -> dict[str, Run]:
         """Start workers side by side; each Run says what came up, or why it did not.
 

@@ -28,6 +28,7 @@ from outvote.core.wire import Channel, Closed, Silence
 _BOOTSTRAP = """
 import importlib.util, json, sys
 init, fd, settings = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
+sys.path[:0] = settings["path"]
 spec = importlib.util.spec_from_file_location(
     "outvote", init, submodule_search_locations=[init.rpartition("/")[0]])
 module = sys.modules["outvote"] = importlib.util.module_from_spec(spec)
@@ -81,6 +82,7 @@ class Process:
             "backend": target.backend,
             "mode": target.mode,
             "setup": str(target.setup.absolute()) if target.setup else None,
+            "path": [str(folder.absolute()) for folder in target.path],
             "blackbox": str(box_path),
             "parent": os.getpid(),
             **settings,

@@ -15,6 +15,7 @@ from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Layer, Model
 from outvote.workers.keras_safety import refuse_code
+from outvote.workers.keras_versions import fitted
 
 Tensor = Any
 States = dict[str, list[Tensor]]
@@ -74,7 +75,7 @@ class Workshop:
         if not self._allow_code:
             refuse_code(spec, self._custom)
         return keras.saving.deserialize_keras_object(
-            spec, custom_objects=dict(self._custom), safe_mode=not self._allow_code
+            fitted(spec), custom_objects=dict(self._custom), safe_mode=not self._allow_code
         )
 
 
@@ -276,12 +277,13 @@ def jittered(tensor: Tensor, seed: int) -> Tensor:
 
 
 def get_mask(tensor: Tensor) -> Tensor | None:
-    from keras.src.backend import get_keras_mask
-
-    return get_keras_mask(tensor)
+    return getattr(tensor, "_keras_mask", None)  # where every Keras 3 keeps it
 
 
 def set_mask(tensor: Tensor, mask: Tensor) -> None:
-    from keras.src.backend import set_keras_mask
+    from keras.src import backend
 
-    set_keras_mask(tensor, mask)
+    if hasattr(backend, "set_keras_mask"):  # since 3.6
+        backend.set_keras_mask(tensor, mask)
+    else:
+        tensor._keras_mask = mask

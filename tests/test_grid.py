@@ -1,0 +1,55 @@
+"""The matrix of versions and pairs, from real runs of the fake target."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import fake
+from outvote.checking import Job, run_check
+from outvote.core.target import Target
+from outvote.report.html import render as render_html
+from outvote.report.markdown import render
+from outvote.result import check_result
+
+
+def release(version: str, plain: str, misdeed: str = "") -> Target:
+    """A fake target that passes for a version of another; nothing has to be built for it."""
+    made = fake(f"lib=={version}/{plain}", misdeed, library=plain)
+    return replace(made, requirements=(f"lib=={version}",), plain=plain)
+
+
+@pytest.fixture
+def result(fake_model: Path, fake_data: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """`b` lies in 2.0 and 3.0 alike, otherwise in 4.0; in 5.0 it fails, in 6.0 it is not there."""
+    monkeypatch.setattr("outvote.checking.provide", lambda targets, *more: targets)
+    misdeeds = {"1.0": "", "2.0": "lie:d2", "3.0": "lie:d2", "4.0": "permute:d2", "5.0": "error:d2"}
+    targets = [release(v, "a") for v in (*misdeeds, "6.0")]
+    targets += [release(v, "b", misdeed) for v, misdeed in misdeeds.items()]
+    return check_result(run_check(Job(fake_model, tuple(targets), data=fake_data)), {})
+
+
+def test_equal_patterns_of_a_pair_share_an_id_over_versions(result: dict[str, Any]) -> None:
+    matrix = result["version_matrix"]
+    assert matrix["versions"] == [f"lib=={n}.0" for n in range(1, 7)]
+    assert matrix["pairs"] == [["a", "b"]]
+    ((one,), (two,), (three,), (four,), (five,), (six,)) = matrix["cells"]
+    assert (one, five, six) == ("consistent", "error", None)
+    assert two == three
+    assert two.startswith("U")
+    assert four.startswith("U")
+    assert not set(two.split(", ")) & set(four.split(", "))
+    uniques = {unique["id"]: unique for unique in result["unique_inconsistencies"]}
+    for label in two.split(", "):
+        assert ["lib==2.0/a", "lib==2.0/b"] in uniques[label]["pairs"]
+
+
+def test_the_reports_show_the_matrix(result: dict[str, Any]) -> None:
+    cell = result["version_matrix"]["cells"][1][0]
+    assert f"| `lib==2.0` | {cell} |" in render(result)
+    page = render_html(result)
+    assert 'id="versions"' in page
+    assert f"<b>{cell}</b>" in page

@@ -1,0 +1,112 @@
+"""Names of targets: versions, grids, and what cannot be meant."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from outvote.core.errors import UsageError
+from outvote.core.requirements import is_release, version_key
+from outvote.core.target import Target
+from outvote.grid import version_matrix
+from outvote.target_names import expanded, split_names
+from outvote.targets import BUILT_IN, choose, known_targets, readers
+
+KNOWN = known_targets({}, Path())
+
+
+def chosen(text: str) -> list[Target]:
+    return choose(split_names(text), KNOWN)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a,b:jit", ["a", "b:jit"]),
+        ("torch,keras==3.9.0/torch", ["torch", "keras==3.9.0/torch"]),
+        ("keras==3.14.1,jax==0.6.2/jax,torch", ["keras==3.14.1,jax==0.6.2/jax", "torch"]),
+        ("keras=={3.8.0,3.9.0}/{a,b},c", ["keras=={3.8.0,3.9.0}/{a,b}", "c"]),
+    ],
+)
+def test_names_are_cut_at_the_right_commas(text: str, names: list[str]) -> None:
+    assert split_names(text) == names
+
+
+def test_braces_stand_for_every_combination() -> None:
+    assert expanded("keras=={1,2}/{a,b}") == [
+        *("keras==1/a", "keras==1/b"),
+        *("keras==2/a", "keras==2/b"),
+    ]
+
+
+def test_a_name_with_a_version_is_its_target_with_requirements() -> None:
+    (target,) = chosen("keras==3.9.0/torch:compile")
+    assert target.requirements == ("keras==3.9.0",)
+    assert (target.worker, target.mode, target.library) == ("keras3", "compile", "torch")
+    assert (target.name, target.plain) == ("keras==3.9.0/torch:compile", "torch:compile")
+
+
+@pytest.mark.parametrize("backend", ["theano", "tensorflow"])
+def test_keras_2_is_another_worker_in_a_classic_environment(backend: str) -> None:
+    (target,) = chosen(f"keras==2.1.4/{backend}")
+    assert (target.worker, target.recipe) == ("keras2", backend)
+    assert target.requirements == ("keras==2.1.4",)
+    assert target.library == backend  # a version is no independent vote
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("keras==3.9.0,torch", "names a version but no target"),
+        ("keras==3.9.0/tosch", "there is no target 'tosch'; did you mean 'torch'?"),
+        ("keras=={3.9.0/torch", "braces in 'keras=={3.9.0/torch' do not match"),
+        ("keras=={3.9.0,}/torch", "hold an empty choice"),
+        ("--index-url==x/torch", "is not a requirement"),
+        ("keras==2.4.0/theano", "Keras 2.4.0 is not supported; choose 2.0.5 to 2.3.1"),
+        ("keras==2.1.4/torch", "Keras 2.1.4 runs on theano, mxnet, tensorflow, not on torch"),
+        ("keras==2.1.4/tensorflow:xla", "not on tensorflow:xla"),
+        ("keras==3.9.0/theano", "Keras 3 has no backend 'theano'"),
+        ("keras==2.2.4/mxnet", "ask for keras-mxnet"),
+        ("keras==3.9.0/fake", "fake has no versions"),
+        ("keras=={3.9.0,3.9.0}/torch", "named twice"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        chosen(text)
+
+
+def test_requirements_in_the_configuration() -> None:
+    tables = {"old": {"extends": "torch", "requirements": ["keras == 3.9.0"], "env": {"A": "1"}}}
+    target = known_targets(tables, Path())["old"]
+    assert (target.requirements, target.plain) == (("keras==3.9.0",), "torch")
+    assert (target.name, target.env) == ("old", {"A": "1"})
+    tables["classic"] = {"extends": "tensorflow", "requirements": ["keras==2.1.4"]}
+    assert known_targets(tables, Path())["classic"].worker == "keras2"
+
+
+@pytest.mark.parametrize("asked", ["keras==3.9.0", [1], ["-e ."], ["keras @ file:///x"]])
+def test_requirements_that_are_none_are_refused(asked: object) -> None:
+    with pytest.raises(UsageError, match="requirement"):
+        known_targets({"old": {"extends": "torch", "requirements": asked}}, Path())
+
+
+def test_versions_have_an_order() -> None:
+    assert sorted(["3.15.1", "3.9.0", "3.9", "2.10"], key=version_key)[0] == "2.10"
+    assert version_key("3.9") == version_key("3.9.0")
+    assert [is_release(v) for v in ("3.9.0", "3.0.0rc1", "2.1.0.dev1", "1.0.post1")] == [
+        *(True, False, False, True),
+    ]
+
+
+def test_a_helper_reads_the_model_where_no_target_is_the_installed_keras() -> None:
+    assert readers([BUILT_IN["jax"]]) == []
+    for text in ("keras==2.1.4/theano", "keras==3.3.3/jax"):
+        (helper,) = readers(chosen(text))
+        assert (helper.worker, helper.requirements) == ("keras3", ())
+
+
+def test_a_check_of_one_version_has_no_matrix() -> None:
+    assert version_matrix([BUILT_IN["jax"], BUILT_IN["torch"]], {}, [], []) is None

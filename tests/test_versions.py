@@ -1,0 +1,187 @@
+"""Real versions side by side: older Keras 3 as overlays, and the classic libraries.
+
+Overlays come from the package index, or from the user's cache folder; without either, these tests
+fail with pip's reason. Classic environments are large: their tests run where they were built.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from outvote.api import run_job
+from outvote.checking import Checked, Job, check_in, read_model
+from outvote.core.target import Outcome, Run, Target
+from outvote.environments.provide import is_built, provide
+from outvote.run.pool import Pool, Request
+from outvote.targets import BUILT_IN, choose, known_targets
+
+pytestmark = pytest.mark.frameworks
+KNOWN = known_targets({}, Path())
+Build = Callable[..., Path]
+
+MULTI_HOT = (
+    "model = keras.Sequential([keras.Input((1,), dtype='int32'),"
+    "layers.CategoryEncoding(num_tokens=4, output_mode='multi_hot')])"
+)
+LATER_PARAMETERS = """
+x = keras.Input((6, 6, 3))
+y = layers.BatchNormalization()(layers.Conv2D(4, 3, padding="same", activation="relu")(x))
+y = layers.Reshape((36, 4))(y)
+y = layers.MultiHeadAttention(2, 4)(y, y)
+model = keras.Model(x, layers.Dense(3, activation="softmax")(layers.Flatten()(y)))
+"""
+
+
+def older(*names: str) -> tuple[Target, ...]:
+    return provide(choose(names, KNOWN))
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with Pool([*older("keras==3.3.3/numpy", "keras==3.3.3/jax"), BUILT_IN["jax"]]) as pool:
+        yield pool
+
+
+def test_a_grid_shows_where_a_bug_went_and_accuses_the_old_version(
+    keras_file: Build, tmp_path: Path
+) -> None:
+    """Keras 3.4.0 mended CategoryEncoding on NumPy (upstream change 19790)."""
+    targets = choose(["keras=={3.3.3,3.4.0}/{numpy,jax}"], KNOWN)
+    data = {"x": np.array([[0], [2], [3]], "int32")}
+    result = run_job(Job(keras_file(MULTI_HOT), tuple(targets), data=data), tmp_path)
+    assert result.data["version_matrix"] == {
+        "versions": ["keras==3.3.3", "keras==3.4.0"],
+        "pairs": [["numpy", "jax"]],
+        "cells": [["shape"], ["consistent"]],
+    }
+    (finding,) = result.findings
+    assert (finding["accused"], finding["layer_kind"]) == (
+        "keras==3.3.3/numpy",
+        "CategoryEncoding",
+    )
+    versions = {t["name"]: t["versions"]["keras"] for t in result.data["targets"]}
+    assert versions["keras==3.3.3/jax"] == "3.3.3"
+    page = (tmp_path / "report.html").read_text()
+    assert 'id="versions"' in page
+    script = tmp_path / finding["repro"]
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr
+    assert "keras==3.3.3/numpy gives another shape" in done.stdout
+
+
+def checked(pool: Pool, path: Path, *names: str, **more: Any) -> Checked:
+    return check_in(pool, Job(path, tuple(pool.targets[name] for name in names), **more))
+
+
+def test_parameters_that_came_later_do_not_stop_an_old_version(
+    pool: Pool, keras_file: Build
+) -> None:
+    found = checked(pool, keras_file(LATER_PARAMETERS), "keras==3.3.3/jax", "jax", count=2)
+    assert found.verdict == "consistent"
+    assert [run.outcome for run in found.runs.values()] == [Outcome.OK, Outcome.OK]
+
+
+def test_a_layer_that_came_later_is_a_gap(pool: Pool, keras_file: Build) -> None:
+    path = keras_file("model = keras.Sequential([keras.Input((4,)), layers.RMSNormalization()])")
+    model, _ = read_model(pool, path, None, [BUILT_IN["jax"]])
+    run = asked(pool, "keras==3.3.3/jax", model.to_json(), np.ones((2, 4), "float32"))
+    assert run.outcome is Outcome.UNSUPPORTED
+    assert "Keras 3.3.3 has no layer RMSNormalization" in run.message
+
+
+def asked(pool: Pool, name: str, model: Any, x: Any, **more: Any) -> Run:
+    arguments = {"model": model, "inputs": [pool.blobs.put(x)], "batch": len(x), **more}
+    return pool.ask(name, Request("run", arguments))
+
+
+CLASSIC = ("keras==2.1.4/tensorflow", "keras==2.1.4/theano", "mxnet")
+CNN = """
+x = keras.Input((8, 8, 3))
+y = layers.BatchNormalization()(layers.Conv2D(4, 3, padding="same")(x))
+y = layers.MaxPooling2D()(layers.ReLU(6.0)(y))
+y = layers.Concatenate()([y, layers.Conv2D(2, (1, 3), padding="same", activation="tanh")(y)])
+y = layers.GlobalAveragePooling2D(keepdims=True)(y)
+model = keras.Model(x, layers.Dense(3, activation="softmax")(layers.Flatten()(y)))
+"""
+POOLING = (
+    "model = keras.Sequential([keras.Input((4, 4, 1)),"
+    "layers.AveragePooling2D(3, strides=2, padding='same')])"
+)
+
+
+@pytest.fixture(scope="module")
+def classic() -> Iterator[Callable[[str], Pool]]:
+    """A pool with the classic target that is asked for, if its environment was built."""
+    with Pool([BUILT_IN["jax"]]) as pool:
+
+        def with_target(name: str) -> Pool:
+            (target,) = choose([name], KNOWN)
+            if not is_built(target):
+                pytest.skip(f"not built: run `outvote targets --targets {name}` first")
+            if name not in pool.targets:
+                pool.add(*provide([target]))
+            return pool
+
+        yield with_target
+
+
+@pytest.mark.parametrize("name", CLASSIC)
+def test_a_classic_target_agrees_with_keras_3_and_steps_through_layers(
+    classic: Callable[[str], Pool], keras_file: Build, name: str
+) -> None:
+    pool = classic(name)
+    job = Job(keras_file(CNN), (pool.targets[name], pool.targets["jax"]), count=3, every_layer=True)
+    found = check_in(pool, job)
+    assert [run.message for run in found.runs.values()] == ["", ""]
+    assert found.verdict == "consistent"
+    assert found.hellos[name].reply["versions"]["numpy"] == "1.23.5"
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("keras==2.1.4/theano", [10 / 9, 8 / 3, 17 / 3, 10]),
+        ("keras==2.1.5/theano", [2.5, 4, 8.5, 10]),
+        ("keras==2.1.4/tensorflow", [5, 6.5, 11, 12.5]),
+    ],
+)
+def test_the_pooling_bug_of_the_paper_is_in_the_real_library(
+    classic: Callable[[str], Pool], keras_file: Build, name: str, values: list[float]
+) -> None:
+    pool = classic(name)
+    model, _ = read_model(pool, keras_file(POOLING), None, [BUILT_IN["jax"]])
+    ramp = np.arange(16, dtype="float32").reshape(1, 4, 4, 1)
+    run = asked(pool, name, model.to_json(), ramp)
+    assert run.ok, run.message
+    np.testing.assert_allclose(run.arrays[0].reshape(-1), values, rtol=1e-6)
+    moved = asked(pool, name, model.to_json(), ramp, jitter=1)
+    assert moved.ok, moved.message
+    apart = np.abs(moved.arrays[0] - run.arrays[0]).max()
+    assert 0 < apart < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("layer", "said"),
+    [
+        ("layers.LayerNormalization()", "has no layer LayerNormalization"),
+        ("layers.Dense(2, activation='gelu')", "has no activation 'gelu'"),
+        ("layers.Masking()", "is not a layer that Keras 2 could have"),
+        ("layers.Dense(2, dtype='float16')", "Dense in float16 is not translated"),
+    ],
+)
+def test_what_keras_2_did_not_have_is_a_gap(
+    classic: Callable[[str], Pool], keras_file: Build, layer: str, said: str
+) -> None:
+    pool = classic(CLASSIC[0])
+    path = keras_file(f"model = keras.Sequential([keras.Input((3, 4)), {layer}, layers.Flatten()])")
+    model, _ = read_model(pool, path, None, [BUILT_IN["jax"]])
+    run = asked(pool, CLASSIC[0], model.to_json(), np.ones((2, 3, 4), "float32"))
+    assert run.outcome is Outcome.UNSUPPORTED
+    assert said in run.message
