@@ -7,27 +7,25 @@ told of them in order. It is stored in one transaction, together with the strate
 from __future__ import annotations
 
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 
 from outvote.campaign.family import Birth, Family, Mutant
 from outvote.campaign.investigate import Investigator, Report, watched_by
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.oracle import Judged, judge
-from outvote.campaign.performance import Drift, drifts, slow_targets
 from outvote.campaign.runner import Runner, Trial, inside
 from outvote.campaign.seeds import Seed, read_seeds, reader, with_truth
-from outvote.campaign.store import Row, Sample, Store
+from outvote.campaign.stopwatch import Stopwatch
+from outvote.campaign.store import Row, Store
 from outvote.campaign.strongest import Strongest
 from outvote.checking import require_started
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.target import Run
 from outvote.evidence import write_finding
-from outvote.findings import Finding
 from outvote.mutate.catalogue import Catalogue
 from outvote.mutate.maker import Maker
 from outvote.mutate.registry import Rule, all_rules
@@ -39,7 +37,6 @@ from outvote.search.strategy import Choice, Memory, Outcome, Strategy
 
 _TRIES = 2000  # rules that do not apply, one after the other, before we give up
 _CANARY = 50  # mutants between two runs of the seed that measure time and memory
-_RECENT = 200
 
 
 @dataclass
@@ -71,7 +68,7 @@ class Campaign:
         self._names = [target.name for target in job.targets]
         self.runner = Runner(pool, self._names, keep=job.keep_outputs)
         self._investigator = Investigator(self.runner, job.targets, job.settings)
-        self._usual: dict[str, deque[float]] = {n: deque(maxlen=_RECENT) for n in self._names}
+        self._stopwatch = Stopwatch(self.runner, pool.targets)
         self._kinds: Counter[str] = Counter()
         self._known: set[str] = set()  # fingerprints
         self._progress = Progress()
@@ -193,9 +190,10 @@ class Campaign:
             report = self._look(mutant, judged)
             reports.append(report)
             rows.append(self._tell(choice, mutant, judged, report))
-            self._measure(mutant, judged, report)
+            self._stopwatch.check(self._seeds[mutant.root], mutant.subject.model, judged, report)
         crossed = self._next // _CANARY != (self._next - len(bred)) // _CANARY
-        samples = self._canary() if crossed else []
+        seed = next(iter(self._seeds.values()))
+        samples = self._stopwatch.sample(seed, self._next - 1) if crossed else []
         with self._store.transaction():
             for (_, mutant), row, report in zip(bred, rows, reports, strict=True):
                 self._store.add(row)
@@ -282,62 +280,11 @@ class Campaign:
         for fingerprint in report.again - {f.fingerprint for f in report.findings}:
             self._store.again(fingerprint, number, self._now)
 
-    def _measure(self, mutant: Mutant, judged: Judged, report: Report) -> None:
-        """A case that takes one target far longer than usual is repeated; then it is a finding."""
-        seconds = {name: inside(run) for name, run in judged.runs.items() if run.ok}
-        usual = {n: median(self._usual[n]) for n in seconds if len(self._usual[n]) >= _CANARY}
-        for name, taken in seconds.items():
-            self._usual[name].append(taken)
-        if len(usual) < len(self._names) or not slow_targets(seconds, usual):
-            return
-        trial = Trial(self._seeds[mutant.root], mutant.subject.model)
-        repeats = [self.runner.alone(trial) for _ in range(2)]
-        if not all(run.ok for runs in repeats for run in runs.values()):
-            return
-        again = {name: min(inside(runs[name]) for runs in repeats) for name in self._names}
-        for name in slow_targets(again, usual):
-            report.findings.append(self._slow(name, mutant, again, usual))
-
-    def _slow(
-        self,
-        name: str,
-        mutant: Mutant,
-        seconds: Mapping[str, float],
-        usual: Mapping[str, float],
-    ) -> Finding:
-        told = ", ".join(f"{n} {s:.2f} s (usually {usual[n]:.3f} s)" for n, s in seconds.items())
-        kinds = ", ".join(layer.kind for layer in mutant.subject.model.layers)
-        return Finding(
-            kind="performance",
-            title=f"{name} takes {seconds[name]:.1f} s for one mutant, the others do not",
-            reason=f"The best of two repetitions, everything compiled: {told}. Layers: {kinds}.",
-            targets=(name,),
-            accused=name,
-            triage="unknown",
-            library=self._pool.targets[name].library,
-        )
-
-    def _canary(self) -> list[Sample]:
-        """The first seed, as a whole, on every target: how long, and how large the worker is."""
-        seed = next(iter(self._seeds.values()))
-        runs = self.runner.alone(Trial(seed, seed.case.model))
-        return [
-            Sample(
-                self._next - 1,
-                name,
-                inside(run),
-                self._pool.memory(name),
-                self._pool.restarts[name],
-            )
-            for name, run in runs.items()
-            if run.ok
-        ]
-
     def _drifts(self) -> None:
-        for drift in drifts(self._store.samples()):
-            found = Report([_drifted(drift, self._pool.targets[drift.target].library)])
+        seed = next(iter(self._seeds.values()))
+        for finding in self._stopwatch.drifts(self._store.samples()):
             with self._store.transaction():
-                self._keep(self._next - 1, next(iter(self._seeds.values())).case.model, found)
+                self._keep(self._next - 1, seed.case.model, Report([finding]))
 
     def _row(
         self,
@@ -420,24 +367,6 @@ def chosen_rules(names: Sequence[str]) -> dict[str, Rule]:
     if unknown:
         raise UsageError(f"there is no rule {unknown[0]!r}; the rules are {', '.join(known)}")
     return {name: known[name] for name in (names or known)}
-
-
-def _drifted(drift: Drift, library: str) -> Finding:
-    unit = "s" if drift.what == "seconds" else "MiB"
-    scale = 1.0 if drift.what == "seconds" else 1 / 2**20
-    points = ", ".join(f"{number}: {value * scale:.3g}" for number, value in drift.series)
-    return Finding(
-        kind="performance",
-        title=f"{drift.target} needs ever more {'time' if unit == 's' else 'memory'} for the "
-        f"same model: {drift.before * scale:.3g} {unit}, later {drift.after * scale:.3g} {unit}",
-        reason=f"The seed was run again and again during the campaign. {unit} after mutant "
-        f"number: {points}.",
-        targets=(drift.target,),
-        accused=drift.target,
-        triage="unknown",
-        library=library,
-        detail=drift.what,
-    )
 
 
 def _no_birth(number: int) -> Birth:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from outvote.search.strategy import Choice, Member, Memory, Outcome
+from outvote.search.strategy import Choice, Memory, Outcome
 
 NAME = "lemon"
 P = 0.08  # of the geometric distribution over the ranks of the rules (section 4.4)
@@ -24,18 +24,7 @@ class Strategy:
         """A mutant joins the pool when its ACC is not below its seed's (Algorithm 1, line 23)."""
         if outcome.child is None:
             return False
-        memory = self._memory
-        parent = memory.find(choice.parent)
-        parent.chosen += 1
-        tally = memory.tallies[choice.rule]
-        tally.used += 1
-        amplified = outcome.acc is not None and outcome.acc >= parent.acc
-        tally.succeeded += amplified
-        memory.last = choice.rule
-        if not amplified or not outcome.breeds:
-            return False
-        memory.members.append(Member(outcome.child, float(outcome.acc or 0.0)))
-        return True
+        return self._memory.learn(choice, outcome) and self._memory.join(outcome)
 
     def state(self) -> dict[str, Any]:
         return self._memory.state()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from outvote.search.strategy import Choice, Member, Memory, Outcome
+from outvote.search.strategy import Choice, Memory, Outcome
 
 NAME = "random"
 
@@ -24,16 +24,8 @@ class Strategy:
     def tell(self, choice: Choice, outcome: Outcome) -> bool:
         if outcome.child is None:
             return False
-        memory = self._memory
-        parent = memory.find(choice.parent)
-        parent.chosen += 1
-        tally = memory.tallies[choice.rule]
-        tally.used += 1
-        tally.succeeded += outcome.acc is not None and outcome.acc >= parent.acc
-        if outcome.acc is None or not outcome.breeds:
-            return False
-        memory.members.append(Member(outcome.child, outcome.acc))
-        return True
+        self._memory.learn(choice, outcome)
+        return self._memory.join(outcome)
 
     def state(self) -> dict[str, Any]:
         return self._memory.state()

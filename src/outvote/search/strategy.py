@@ -78,8 +78,23 @@ class Memory:
         rng = np.random.default_rng([seed, 0x5EA6C8])
         return Memory(members, {rule: Tally() for rule in sorted(rules)}, rng)
 
-    def find(self, number: int) -> Member:
-        return next(member for member in self.members if member.number == number)
+    def learn(self, choice: Choice, outcome: Outcome) -> bool:
+        """Count a choice that gave a mutant; True when the mutant amplifies (Algorithm 1)."""
+        parent = next(member for member in self.members if member.number == choice.parent)
+        parent.chosen += 1
+        amplified = outcome.acc is not None and outcome.acc >= parent.acc
+        tally = self.tallies[choice.rule]
+        tally.used += 1
+        tally.succeeded += amplified
+        self.last = choice.rule
+        return amplified
+
+    def join(self, outcome: Outcome) -> bool:
+        """Take a mutant into the pool, if it may breed."""
+        if outcome.child is None or outcome.acc is None or not outcome.breeds:
+            return False
+        self.members.append(Member(outcome.child, outcome.acc))
+        return True
 
     def state(self) -> dict[str, Any]:
         return {
