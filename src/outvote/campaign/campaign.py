@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from outvote.campaign.family import Birth, Family, Mutant
+from outvote.campaign.family import Birth, Family, Lost, Mutant
 from outvote.campaign.investigate import Investigator, Report, watched_by
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.oracle import Judged, judge
@@ -216,7 +216,7 @@ class Campaign:
         tries = 0
         while len(bred) < left:
             choice = self._strategy.ask()
-            mutant = self._family.propose(self._next, choice.parent, choice.rule)
+            mutant = self._propose(choice)
             if mutant is None:
                 self._strategy.tell(choice, Outcome(None))
                 tries += 1
@@ -229,6 +229,12 @@ class Campaign:
             self._next += 1
             bred.append((choice, mutant))
         return bred
+
+    def _propose(self, choice: Choice) -> Mutant | None:
+        try:
+            return self._family.propose(self._next, choice.parent, choice.rule)
+        except Lost:
+            return None
 
     def _tell(self, choice: Choice, mutant: Mutant, judged: Judged, report: Report) -> Row:
         number, acc = mutant.birth.number, judged.acc

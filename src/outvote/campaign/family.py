@@ -34,6 +34,10 @@ class Mutant:
     changed: tuple[str, ...]
 
 
+class Lost(Exception):  # noqa: N818 - no error: the campaign goes on without this model
+    """A model that is not in memory and could not be made again: Keras is another one now."""
+
+
 class Family:
     """All models of a campaign: the seeds, and every mutant by the way it was made."""
 
@@ -70,7 +74,7 @@ class Family:
         birth = self.births[number]
         made = self._made(birth, self.subject(birth.parent))
         if made is None:
-            raise RuntimeError(f"mutant {number} cannot be made again by {birth.rule}")
+            raise Lost(f"mutant {number} cannot be made again by {birth.rule}")
         self._keep(number, made)
         return made
 

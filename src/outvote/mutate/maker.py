@@ -13,11 +13,12 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Layer, Ref, Weight
-from outvote.core.target import Outcome, Run
+from outvote.core.target import Run
 from outvote.mutate.subject import Spec
 from outvote.run.pool import Request
 
 _REMEMBERED = 4096
+_KILLS = 3  # in a row, before a kill is put down to the layer
 
 
 @dataclass(frozen=True)
@@ -60,10 +61,7 @@ class Maker:
         return self._made[key]
 
     def _asked(self, arguments: Mapping[str, Any]) -> Made | None:
-        run = self._ask(Request("make", {**arguments, "tried": True}))
-        if run.outcome not in (Outcome.OK, Outcome.ERROR, Outcome.UNSUPPORTED):
-            # The worker died of it: that must not keep the layer from the other targets.
-            run = self._ask(Request("make", {**arguments, "tried": False}))
+        run = self._answer(arguments)
         if not run.ok:
             return None
         return Made(
