@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,7 +12,12 @@ import pytest
 from outvote.campaign.performance import drifts, slow_targets
 from outvote.campaign.store import Sample
 from outvote.campaign.strongest import Strongest
+from outvote.core.blobs import BlobStore
 from outvote.core.errors import UsageError
+from outvote.core.target import Outcome as RunOutcome
+from outvote.core.target import Run
+from outvote.mutate.maker import Maker
+from outvote.run.pool import Request
 from outvote.search.registry import strategies, strategy
 from outvote.search.strategy import Choice, Memory, Outcome
 
@@ -155,3 +161,26 @@ def test_one_slow_case_is_measured_against_the_other_targets() -> None:
     assert slow_targets({"a": 5.0, "b": 0.06}, usual) == ["a"]
     assert slow_targets({"a": 5.0, "b": 2.6}, usual) == []
     assert slow_targets({"a": 0.4, "b": 0.0001}, usual) == []
+
+
+def test_a_kill_while_a_layer_is_made_does_not_change_what_it_becomes(tmp_path: Path) -> None:
+    """The answer of a killed worker is no answer; one that dies again and again is asked plainly."""
+    good = Run("a", RunOutcome.OK, {"spec": {"kind": "K"}, "weights": [], "outputs": []})
+    killed = Run("a", RunOutcome.MEMORY)
+    crashed = Run("a", RunOutcome.CRASH)
+    for deaths in ([killed], [killed, killed], [crashed], [killed] * 4):
+        answers = [*deaths, good]
+        asked: list[Request] = []
+
+        def ask(
+            request: Request, answers: list[Run] = answers, asked: list[Request] = asked
+        ) -> Run:
+            asked.append(request)
+            return answers.pop(0)
+
+        assert Maker(ask, BlobStore(tmp_path)).make("K", {}, []) is not None
+        plainly = not asked[-1].arguments["tried"]
+        assert plainly == (deaths in ([crashed], [killed] * 4))
+    refused = Maker(lambda request: Run("a", RunOutcome.ERROR), BlobStore(tmp_path))
+    assert refused.make("K", {}, []) is None
+    assert refused.refused == 1
