@@ -164,7 +164,7 @@ def test_one_slow_case_is_measured_against_the_other_targets() -> None:
 
 
 def test_a_kill_while_a_layer_is_made_does_not_change_what_it_becomes(tmp_path: Path) -> None:
-    """The answer of a killed worker is no answer; one that dies again and again is asked plainly."""
+    """The answer of a killed worker is no answer; one that dies of it is asked plainly."""
     good = Run("a", RunOutcome.OK, {"spec": {"kind": "K"}, "weights": [], "outputs": []})
     killed = Run("a", RunOutcome.MEMORY)
     crashed = Run("a", RunOutcome.CRASH)

@@ -13,7 +13,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Layer, Ref, Weight
-from outvote.core.target import Run
+from outvote.core.target import Outcome, Run
 from outvote.mutate.subject import Spec
 from outvote.run.pool import Request
 
@@ -71,6 +71,18 @@ class Maker:
             arguments["joined"],
             run.arrays,
         )
+
+    def _answer(self, arguments: Mapping[str, Any]) -> Run:
+        """What Keras says of a layer. A worker that is killed meanwhile says nothing: ask again."""
+        run = self._ask(Request("make", {**arguments, "tried": True}))
+        for _ in range(_KILLS):
+            if run.outcome is not Outcome.MEMORY:
+                break
+            run = self._ask(Request("make", {**arguments, "tried": True}))
+        if run.outcome in (Outcome.CRASH, Outcome.HANG, Outcome.GARBAGE, Outcome.MEMORY):
+            # It died of the layer itself: that must not keep the layer from the other targets.
+            run = self._ask(Request("make", {**arguments, "tried": False}))
+        return run
 
     def layer(self, made: Made, name: str, reads: Sequence[Ref], rng: np.random.Generator) -> Layer:
         """A layer of the graph, with drawn weights."""
