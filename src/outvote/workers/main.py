@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import socket
 import threading
 import time
@@ -98,11 +99,16 @@ def _failure(error: Exception, context: Context) -> dict[str, Any]:
     return {
         "type": "refused" if isinstance(error, Refused) else "error",
         "error": type(error).__name__,
-        "unsupported": isinstance(error, NotImplementedError),
+        "unsupported": isinstance(error, NotImplementedError) or _is_gap(str(error)),
         "message": str(error),
         "traceback": traceback.format_exc(),
         "layer": context.layer,
     }
+
+
+def _is_gap(message: str) -> bool:
+    """Keras refuses some features by name, with a ValueError: a gap, like "not implemented"."""
+    return bool(re.search(r"not supported (by|on|in|with) the \w+ backend", message))
 
 
 def _die_with_parent(parent: int) -> None:
