@@ -172,7 +172,7 @@ def test_the_pooling_bug_of_the_paper_is_in_the_real_library(
     [
         ("layers.LayerNormalization()", "has no layer LayerNormalization"),
         ("layers.Dense(2, activation='gelu')", "has no activation 'gelu'"),
-        ("layers.Masking()", "is not a layer that Keras 2 could have"),
+        ("layers.Masking(), layers.LSTM(2)", "is not a layer that Keras 2 could have"),
         ("layers.Dense(2, dtype='float16')", "Dense in float16 is not translated"),
     ],
 )
