@@ -208,7 +208,10 @@ class _Bench:
         """The case on one release; None, and why, where that release cannot be used."""
         job = self.found.job
         name = f"{job.package}=={version}/{job.target.plain or job.target.name}"
-        with self.watch(f"Probing {job.package} {version}", self.pool, [name]):
+        done = len(self.found.probes) + len(self.found.skipped)
+        expected = 2 + math.ceil(math.log2(max(1, len(self.found.releases) - 1)))
+        text = f"Probing {job.package} {version} ({done + 1} of about {max(expected, done + 1)})"
+        with self.watch(text, self.pool, [name]):
             try:
                 target = with_versions(job.target, (f"{job.package}=={version}",), name)
                 (ready,) = provide([target], job.links, self.announce)

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import keras
 import numpy as np
 from keras import backend as K  # noqa: N812 - its name in all code of Keras 2
 from keras import layers as keras_layers
@@ -56,10 +57,12 @@ class Builder:
             )
         try:
             outputs = made(args[0])
-        except RuntimeError as error:  # how Keras 2 said that a backend lacks a layer
-            if "backend" not in str(error):
+        except RuntimeError as error:  # so Keras 2 says that a backend lacks a layer, or so:
+            silent = isinstance(error, NotImplementedError) and not str(error)
+            if not silent and "backend" not in str(error):
                 raise
-            raise NotImplementedError(str(error)) from error
+            told = str(error) or f"Keras {keras.__version__} has no {layer.kind} on {K.backend()}"
+            raise NotImplementedError(told) from error
         self._note_weights(made, layer)
         return list(outputs) if isinstance(outputs, list | tuple) else [outputs]
 
