@@ -67,7 +67,13 @@ def pollution(pool: Pool, options: argparse.Namespace) -> None:
                 for name, truth in (("clean", y), ("polluted", labels))
             )
             job = ExploreJob(
-                models, {"x": x, "y": labels}, BUILT_IN[options.target], count=2000, seed=number
+                models,
+                {"x": x, "y": labels},
+                BUILT_IN[options.target],
+                constraint="none",
+                step=3,
+                count=2000,
+                seed=number,
             )
             result = pollution_in(pool, job)
         _tell(result, falsified)

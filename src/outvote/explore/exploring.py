@@ -29,6 +29,7 @@ from outvote.run.pool import Pool
 def run_explore(job: ExploreJob, watch: Watch = silent) -> Explored:
     """Do the job with a worker of its own."""
     require_two(job)
+    require_sense(job)
     for path in job.models:
         inspect(path, None)
     with Pool(
@@ -94,7 +95,11 @@ def open_explorer(pool: Pool, job: ExploreJob, explored: Explored) -> None:
             )
 
 
-def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> None:
+def open_in(
+    pool: Pool, job: ExploreJob, watch: Watch = silent, explored: Explored | None = None
+) -> Explored:
+    """Read the models and the seeds and send them to the worker, ready to search."""
+    explored = explored or Explored(job)
     names = [job.target.name]
     arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
     features = read_features(job.features) if job.features else None
@@ -116,6 +121,13 @@ def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> No
         explored.data = fit(arrays, explored.subjects[0].model, source, allow_nan=False)
         open_explorer(pool, job, explored)
     prepare(pool, job, explored, features)
+    return explored
+
+
+def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> None:
+    names = [job.target.name]
+    open_in(pool, job, watch, explored)
+    assert explored.data is not None
     count = explored.data.count
     with watch(f"Searching from {count} seed{'s' * (count != 1)}", pool, names):
         _search(pool, job, explored)

@@ -47,7 +47,7 @@ def read_features(path: Path) -> Features:
         raise UsageError(f"{path} is not a readable CSV file: {error}") from error
     unknown = [name for name in header if name not in _COLUMNS]
     if "name" not in header or unknown:
-        wrong = f"the unknown column {unknown[0]!r}" if unknown else "no column `name`"
+        wrong = f"the unknown column {unknown[0]!r}" if "name" in header else "no column `name`"
         raise UsageError(f"{path} has {wrong}; columns are {', '.join(_COLUMNS)}")
 
     def numbers(column: str, missing: float) -> Array:
