@@ -169,6 +169,9 @@ def test_models_that_cannot_be_compared(real_pool: Pool, keras_file: Callable[..
     assert "the models take different inputs" in told(plain, model(keras_file, shape="(7,)"))
     assert "answer in different forms" in told(plain, model(keras_file, width=4))
     assert "needs pictures" in told(plain, plain, constraint="blackout")
+    grey = ExploreJob((plain, plain), {"x": np.full((2, 6), 0.5)}, BUILT_IN["torch"], "add-only")
+    with pytest.raises(UsageError, match="there or not"):
+        explore_in(real_pool, grey)
     assert "these give classes" in told(plain, plain, tolerance=0.1)
     value = keras_file("model = keras.Sequential([keras.Input((6,)), layers.Dense(1)])")
     assert "--tolerance T" in told(value, value)
@@ -178,6 +181,32 @@ def test_models_that_cannot_be_compared(real_pool: Pool, keras_file: Callable[..
     )
     assert "takes int32: there is no gradient" in told(words, words)
     assert "no layer whose neurons count" in told(plain, plain, skip=("dense",))
+
+
+@pytest.mark.frameworks
+def test_a_worker_that_dies_keeps_what_was_found(
+    real_pool: Pool, keras_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    """The constraint of this test ends its process at the third batch."""
+    script = tmp_path / "mine.py"
+    script.write_text(
+        "import os\n"
+        "import numpy as np\n"
+        "moves = []\n"
+        "def move(x, gradient, seed, memory, rules):\n"
+        "    moves.append(1)\n"
+        "    if len(moves) > 60:\n"
+        "        os._exit(7)\n"
+        "    return x + 0.3 * np.sign(gradient)\n"
+    )
+    x = np.random.default_rng(0).random((60, 6)).astype("float32")
+    pair = tuple(model(keras_file, seed) for seed in (1, 2))
+    job = ExploreJob(pair, {"x": x}, BUILT_IN["torch"], str(script), batch_size=4, iterations=40)
+    explored = explore_in(real_pool, job)
+    assert explored.found is not None
+    assert 0 < explored.tried < 60
+    assert "ended early" in explored.warnings[0]
+    assert "exited with code 7" in explored.warnings[0]
 
 
 @pytest.mark.frameworks

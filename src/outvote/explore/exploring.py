@@ -50,6 +50,10 @@ def explore_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> Explored:
         if not explored.tried:
             raise
         explored.interrupted = True
+    except UsageError as error:
+        if explored.found is None:
+            raise
+        explored.warnings.append(f"the search ended early, what it had found is kept: {error}")
     explored.seconds = time.monotonic() - began
     return explored
 

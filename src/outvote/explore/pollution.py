@@ -64,6 +64,7 @@ def pollution_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> dict[str
     began = time.monotonic()
     arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
     labels = _labels(arrays, job)
+    source = str(job.data) if isinstance(job.data, Path) else "arrays"
     job = replace(job, data=_seeds(arrays, len(labels), job), count=None)
     explored = open_in(pool, job, watch)
     evidence: Evidence | None = None
@@ -77,7 +78,9 @@ def pollution_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> dict[str
                 suspects, scores = find_suspects(arrays["x"], labels, evidence)
     except KeyboardInterrupt:
         explored.interrupted = True
-    return _result(job, explored, evidence, suspects, scores, arrays, time.monotonic() - began)
+    found = _result(job, explored, evidence, suspects, scores, arrays)
+    head = {"source": source, "instances": len(labels)}
+    return {**found, "data": head, "seconds": round(time.monotonic() - began, 3)}
 
 
 def _labels(arrays: Mapping[str, Array], job: ExploreJob) -> Array:
@@ -199,7 +202,6 @@ def _result(
     suspects: Array,
     scores: Array,
     arrays: Mapping[str, Array],
-    seconds: float,
 ) -> dict[str, Any]:
     assert explored.hello is not None
     found = len(suspects) > 0
@@ -211,7 +213,6 @@ def _result(
         "command": "pollution",
         "outvote": VERSION,
         "created": explored.created.isoformat(timespec="seconds"),
-        "seconds": round(seconds, 3),
         "verdict": verdict,
         "summary": _summary(explored, evidence, suspects, len(arrays["x"])),
         "warnings": list(explored.warnings),
@@ -220,10 +221,6 @@ def _result(
             {"name": job.target.name, "versions": explored.hello.reply.get("versions", {})}
         ],
         "models": [{"name": s.name, "path": str(s.path)} for s in explored.subjects],
-        "data": {
-            "source": str(job.data) if isinstance(job.data, Path) else "arrays",
-            "instances": len(arrays["x"]),
-        },
         "settings": {"constraint": job.constraint, "iterations": job.iterations, "seed": job.seed},
         "seeds": explored.tried,
         "differences": {"total": len(evidence.inputs) if evidence else 0},
