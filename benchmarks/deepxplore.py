@@ -102,12 +102,6 @@ class Bench:
         )
         return explore_in(self.pool, job)
 
-    def cpu(self) -> float:
-        """Processor time of the worker so far."""
-        pid = self.pool._processes[self.target].pid
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
 
 def found(explored: Explored) -> int:
     return explored.found.count if explored.found else 0
@@ -127,9 +121,8 @@ def speed(bench: Bench) -> None:
     ]
     for name, count, batch in (("one seed at a time", 20, 1), ("batched", 100, 128)):
         for _ in range(1 if batch == 1 else 3):
-            before = bench.cpu()
             explored = bench.explore("MNIST", count, batch_size=batch)
-            cpu = bench.cpu() - before
+            cpu = explored.search_cpu_seconds
             rate = count / explored.search_seconds
             rows.append(
                 [
@@ -162,10 +155,9 @@ def scaling(bench: Bench) -> None:
     print("## How time grows with the seeds (MNIST, light)\n")
     rows = []
     for count in (100, 1000, 10_000):
-        before = bench.cpu()
         explored = bench.explore("MNIST", count)
         rate = f"{count / explored.search_seconds:.1f}"
-        cpu = f"{count / (bench.cpu() - before):.1f}"
+        cpu = f"{count / explored.search_cpu_seconds:.1f}"
         rows.append([count, f"{explored.search_seconds:.1f}", rate, cpu, found(explored)])
     table(("seeds", "seconds", "seeds/s", "seeds per CPU-s", "differences"), rows)
 

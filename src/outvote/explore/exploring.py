@@ -201,6 +201,7 @@ def _note(explored: Explored, run: Run, inputs: int) -> None:
     if reply["first"] is not None and explored.first_seconds is None:
         explored.first_seconds = explored.search_seconds + reply["first"]
     explored.search_seconds += run.seconds
+    explored.search_cpu_seconds += reply["cpu"]
     explored.tried += reply["tried"]
     explored.unmoved += reply["unmoved"]
     if not explored.cycles:
