@@ -187,7 +187,7 @@ def test_models_that_cannot_be_compared(real_pool: Pool, keras_file: Callable[..
 def test_a_worker_that_dies_keeps_what_was_found(
     real_pool: Pool, keras_file: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """The constraint of this test ends its process at the third batch."""
+    """The constraint of this test ends its process after a few moves."""
     script = tmp_path / "mine.py"
     script.write_text(
         "import os\n"
@@ -195,7 +195,7 @@ def test_a_worker_that_dies_keeps_what_was_found(
         "moves = []\n"
         "def move(x, gradient, seed, memory, rules):\n"
         "    moves.append(1)\n"
-        "    if len(moves) > 60:\n"
+        "    if len(moves) > 6:\n"
         "        os._exit(7)\n"
         "    return x + 0.3 * np.sign(gradient)\n"
     )
