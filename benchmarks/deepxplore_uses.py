@@ -55,6 +55,7 @@ def pollution(pool: Pool, options: argparse.Namespace) -> None:
     """30 % of the 9s labelled 1 (the paper finds 95.6 % of them)."""
     print("## Pollution: 30 % of the 9s labelled 1\n")
     x, y = mnist(options.data, "train")
+    x, y = x[: options.samples], y[: options.samples]
     for number in range(options.repetitions):
         rng = np.random.default_rng(number)
         nines = np.flatnonzero(y == 9)
@@ -67,7 +68,13 @@ def pollution(pool: Pool, options: argparse.Namespace) -> None:
                 for name, truth in (("clean", y), ("polluted", labels))
             )
             job = ExploreJob(
-                models, {"x": x, "y": labels}, BUILT_IN[options.target], count=2000, seed=number
+                models,
+                {"x": x, "y": labels},
+                BUILT_IN[options.target],
+                constraint="none",
+                step=3,
+                count=2000,
+                seed=number,
             )
             result = pollution_in(pool, job)
         _tell(result, falsified)
@@ -142,6 +149,7 @@ def main() -> None:
     parser.add_argument("--target", default="torch")
     parser.add_argument("--repetitions", type=int, default=3)
     parser.add_argument("--epochs", type=int, default=3, help="of training the two models")
+    parser.add_argument("--samples", type=int, default=60_000, help="training samples, polluted")
     parser.add_argument("--train", type=int, default=5000, help="training samples for retraining")
     options = parser.parse_args()
     with Pool([BUILT_IN[options.target]]) as pool:

@@ -19,6 +19,7 @@ examples:
 exit codes: 0 nothing suspected, 1 suspects, 2 usage or set-up error, 130 stopped with Ctrl-C
 """
 _SEEDS = 2000
+_STEP = 3.0  # of 255: inputs stay close to the training data
 
 
 def add(commands: Any) -> None:
@@ -37,7 +38,7 @@ def add(commands: Any) -> None:
         "--data", type=Path, required=True, metavar="FILE", help=".npz with x and y: training data"
     )
     parser.add_argument(
-        "--constraint", default="light", metavar="C", help="as in `outvote explore` (%(default)s)"
+        "--constraint", default="none", metavar="C", help="as in `outvote explore` (%(default)s)"
     )
     parser.add_argument(
         "--iterations", type=positive, default=20, metavar="N", help="for each seed (%(default)s)"
@@ -59,6 +60,7 @@ def _pollution(options: argparse.Namespace) -> int:
         data=options.data,
         constraint=options.constraint,
         iterations=options.iterations,
+        step=_STEP,
         **settings,
     )
     result = find_pollution(job, options.out, Terminal(options.quiet).watch)

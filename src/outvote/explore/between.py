@@ -42,7 +42,6 @@ class Walk:
     before: Array  # relative distance of the two farthest targets, on the seed
     after: Array
     seconds: float
-    interrupted: bool
 
 
 def explore_between(
@@ -73,7 +72,7 @@ def between_in(
     explored = _read(pool, job, names, watch)
     assert explored.data is not None
     with watch(f"Searching from {explored.data.count} seeds", pool, names):
-        walk = _walk(pool, job, explored, names)
+        walk = _walk(pool, job, explored, names, out)
     arrays = {f"x{i}": array for i, array in enumerate(walk.inputs)}
     check = Job(
         job.models[0],
@@ -90,7 +89,6 @@ def between_in(
         repros.update(saved(lambda: write_evidence(pool, checked, out), out))
 
     checked = check_in(pool, check, watch, keep)
-    checked.interrupted = checked.interrupted or walk.interrupted
     result = {**check_result(checked, repros), **_added(job, explored, checked, walk)}
     saved(lambda: _write(result, walk, out), out)
     return result
@@ -126,15 +124,17 @@ def _read(pool: Pool, job: ExploreJob, names: Sequence[str], watch: Watch) -> Ex
     return explored
 
 
-def _walk(pool: Pool, job: ExploreJob, explored: Explored, names: Sequence[str]) -> Walk:
-    """Climb along the difference of the two farthest targets; keep the farthest of each seed."""
+def _walk(pool: Pool, job: ExploreJob, explored: Explored, names: Sequence[str], out: Path) -> Walk:
+    """Climb along the difference of the two farthest targets; keep the farthest of each seed.
+
+    Stopped with Ctrl-C, the workers are gone and nothing can be judged: the inputs are saved.
+    """
     assert explored.data is not None
     began = time.monotonic()
     now = list(explored.data.inputs)
     best = [array.copy() for array in now]
     farthest = before = np.zeros(explored.data.count)
     rng = np.random.default_rng(job.seed)
-    interrupted = False
     try:
         for iteration in range(job.iterations + 1):
             outputs = _outputs(pool, job, explored, names, now)
@@ -149,10 +149,9 @@ def _walk(pool: Pool, job: ExploreJob, explored: Explored, names: Sequence[str])
                 arguments = {"inputs": len(now), "fresh": iteration == 0}
                 now = list(ask(pool, job.target, "step", arguments, [*now, weights]).arrays)
     except KeyboardInterrupt:
-        if not before.any():
-            raise
-        interrupted = True
-    return Walk(best, before, farthest, time.monotonic() - began, interrupted)
+        _save(best, out)
+        raise
+    return Walk(best, before, farthest, time.monotonic() - began)
 
 
 def _outputs(
@@ -231,7 +230,10 @@ def _added(job: ExploreJob, explored: Explored, checked: Checked, walk: Walk) ->
 
 
 def _write(result: dict[str, Any], walk: Walk, out: Path) -> None:
-    several = len(walk.inputs) > 1
-    named = {f"x{i}" if several else "x": array for i, array in enumerate(walk.inputs)}
-    np.savez(out / "inputs.npz", allow_pickle=False, **named)
+    _save(walk.inputs, out)
     write_all(result, out)
+
+
+def _save(inputs: Sequence[Array], out: Path) -> None:
+    named = {f"x{i}" if len(inputs) > 1 else "x": array for i, array in enumerate(inputs)}
+    np.savez(out / "inputs.npz", allow_pickle=False, **named)

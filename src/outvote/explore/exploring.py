@@ -29,6 +29,7 @@ from outvote.run.pool import Pool
 def run_explore(job: ExploreJob, watch: Watch = silent) -> Explored:
     """Do the job with a worker of its own."""
     require_two(job)
+    require_sense(job)
     for path in job.models:
         inspect(path, None)
     with Pool(
@@ -49,6 +50,10 @@ def explore_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> Explored:
         if not explored.tried:
             raise
         explored.interrupted = True
+    except UsageError as error:
+        if explored.found is None:
+            raise
+        explored.warnings.append(f"the search ended early, what it had found is kept: {error}")
     explored.seconds = time.monotonic() - began
     return explored
 
@@ -94,7 +99,11 @@ def open_explorer(pool: Pool, job: ExploreJob, explored: Explored) -> None:
             )
 
 
-def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> None:
+def open_in(
+    pool: Pool, job: ExploreJob, watch: Watch = silent, explored: Explored | None = None
+) -> Explored:
+    """Read the models and the seeds and send them to the worker, ready to search."""
+    explored = explored or Explored(job)
     names = [job.target.name]
     arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
     features = read_features(job.features) if job.features else None
@@ -116,6 +125,13 @@ def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> No
         explored.data = fit(arrays, explored.subjects[0].model, source, allow_nan=False)
         open_explorer(pool, job, explored)
     prepare(pool, job, explored, features)
+    return explored
+
+
+def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> None:
+    names = [job.target.name]
+    open_in(pool, job, watch, explored)
+    assert explored.data is not None
     count = explored.data.count
     with watch(f"Searching from {count} seed{'s' * (count != 1)}", pool, names):
         _search(pool, job, explored)
@@ -185,6 +201,7 @@ def _note(explored: Explored, run: Run, inputs: int) -> None:
     if reply["first"] is not None and explored.first_seconds is None:
         explored.first_seconds = explored.search_seconds + reply["first"]
     explored.search_seconds += run.seconds
+    explored.search_cpu_seconds += reply["cpu"]
     explored.tried += reply["tried"]
     explored.unmoved += reply["unmoved"]
     if not explored.cycles:

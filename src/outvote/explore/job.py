@@ -135,6 +135,7 @@ class Explored:
     flat: int = 0
     first_seconds: float | None = None
     search_seconds: float = 0.0
+    search_cpu_seconds: float = 0.0  # what it takes on an idle machine, up to shared caches
     seconds: float = 0.0
     interrupted: bool = False
     covered: dict[str, Coverage] = field(default_factory=dict)  # explore, random, fgsm

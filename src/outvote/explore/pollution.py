@@ -1,14 +1,14 @@
 """`outvote pollution`: which training samples were mislabelled on purpose (DeepXplore, 7.3).
 
-A clean and a polluted model differ where the pollution is. Inputs that split them tell which class
-was turned into which; the training samples with the false label that look most like these inputs
-are the polluted ones.
+The confidence that a polluted model has moved from one class to another tells what was done. From
+seeds of the true class a gradient search finds inputs that the clean model still takes for it and
+the polluted one for the false class. Training samples that have the false label, but look more like
+these inputs than like others of the false class, are the polluted ones.
 """
 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +21,8 @@ from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.version import VERSION
 from outvote.data import load_data
-from outvote.explore.exploring import explore_in, require_two
+from outvote.explore.asking import ask
+from outvote.explore.exploring import open_in, require_two
 from outvote.explore.job import Explored, ExploreJob
 from outvote.explore.rules import legal_range
 from outvote.explore.similarity import ssim
@@ -32,6 +33,8 @@ from outvote.run.pool import Pool
 _EXAMPLES = 24
 _EVIDENCE = 400  # inputs that are compared with the training data
 _CHUNK = 4096
+_NEAREST = 5
+_SIGN = 0.03  # confidence that moved, on average; models trained twice alike stay far below
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class Evidence:
     true: int
     false: int
     inputs: Array
-    share: float  # of all inputs that split the models
+    genuine: Array  # seeds that the clean model takes for `false`
+    moved: float  # mean confidence that moved from the true class to the false one
 
 
 def run_pollution(job: ExploreJob, watch: Watch = silent) -> dict[str, Any]:
@@ -60,15 +64,23 @@ def pollution_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> dict[str
     began = time.monotonic()
     arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
     labels = _labels(arrays, job)
-    seeds = _seeds(arrays, len(labels), job)
-    explored = explore_in(pool, replace(job, data=seeds, count=None, baselines=False), watch)
-    evidence = _evidence(explored)
+    source = str(job.data) if isinstance(job.data, Path) else "arrays"
+    job = replace(job, data=_seeds(arrays, len(labels), job), count=None)
+    explored = open_in(pool, job, watch)
+    evidence: Evidence | None = None
     suspects: Array = np.zeros(0, int)
     scores: Array = np.zeros(0)
-    if evidence is not None and not explored.interrupted:
-        with watch("Comparing with the training data", pool, [job.target.name]):
-            suspects, scores = find_suspects(arrays["x"], labels, evidence)
-    return _result(job, explored, evidence, suspects, scores, arrays, time.monotonic() - began)
+    try:
+        with watch("Searching for inputs that split the models", pool, [job.target.name]):
+            evidence = _evidence(pool, job, explored)
+        if evidence is not None and len(evidence.inputs):
+            with watch("Comparing with the training data", pool, [job.target.name]):
+                suspects, scores = find_suspects(arrays["x"], labels, evidence)
+    except KeyboardInterrupt:
+        explored.interrupted = True
+    found = _result(job, explored, evidence, suspects, scores, arrays)
+    head = {"source": source, "instances": len(labels)}
+    return {**found, "data": head, "seconds": round(time.monotonic() - began, 3)}
 
 
 def _labels(arrays: Mapping[str, Array], job: ExploreJob) -> Array:
@@ -93,19 +105,58 @@ def _seeds(arrays: Mapping[str, Array], total: int, job: ExploreJob) -> dict[str
     return {"x": arrays["x"][rows]}
 
 
-def _evidence(explored: Explored) -> Evidence | None:
-    """The most frequent pair of answers (clean, polluted) among the inputs that split them."""
-    if explored.found is None:
+def _evidence(pool: Pool, job: ExploreJob, explored: Explored) -> Evidence | None:
+    """What the pollution did, and inputs that show it; None where no confidence has moved."""
+    assert explored.data is not None
+    seeds = explored.data.inputs[0]
+    clean, polluted = ask(pool, job.target, "ask", arrays=[seeds]).arrays
+    explored.tried = len(seeds)
+    true, false, moved = moved_confidence(clean, polluted)
+    if not moved > _SIGN:
         return None
-    clean, polluted = (explored.oracle.labels(answer) for answer in explored.found.answers)
-    pairs = Counter(zip(clean.tolist(), polluted.tolist(), strict=True))
-    ((true, false), count) = max(pairs.items(), key=lambda item: (item[1], item[0]))
-    rows = np.flatnonzero((clean == true) & (polluted == false))[:_EVIDENCE]
-    return Evidence(true, false, explored.found.inputs[0][rows], count / explored.found.count)
+    rows = np.flatnonzero(clean.argmax(axis=1) == true)[:_EVIDENCE]
+    found = _climb(pool, job, seeds[rows], true, false, clean.shape[1])
+    genuine = seeds[clean.argmax(axis=1) == false][:_EVIDENCE]
+    return Evidence(true, false, found, genuine, moved)
+
+
+def moved_confidence(clean: Array, polluted: Array) -> tuple[int, int, float]:
+    """From which class to which the polluted model has moved most confidence, and how much."""
+    taken = clean.argmax(axis=1)
+    best = (0, 1, 0.0)
+    for true in np.unique(taken):
+        gain = (polluted - clean)[taken == true].mean(axis=0)
+        gain[true] = -np.inf
+        if gain.max() > best[2]:
+            best = (int(true), int(gain.argmax()), float(gain.max()))
+    return best
+
+
+def _climb(pool: Pool, job: ExploreJob, seeds: Array, true: int, false: int, classes: int) -> Array:
+    """Lead seeds to where the clean model says `true` and the polluted one `false`."""
+    weights = np.zeros((2, len(seeds), classes), np.float32)
+    weights[0, :, true], weights[1, :, true], weights[1, :, false] = 1, -1, 1
+    now, shown = seeds, np.zeros(len(seeds), bool)
+    evidence = seeds.copy()
+    for iteration in range(job.iterations + 1):
+        answers = ask(pool, job.target, "ask", arrays=[now]).arrays
+        clean, polluted = (answer.argmax(axis=1) for answer in answers)
+        new = (clean == true) & (polluted == false) & ~shown
+        evidence[new], shown = now[new], shown | new
+        if shown.all() or iteration == job.iterations:
+            break
+        arguments = {"inputs": 1, "fresh": iteration == 0}
+        (now,) = ask(pool, job.target, "step", arguments, [now, *weights]).arrays
+    return evidence[shown]
 
 
 def find_suspects(x: Array, labels: Array, evidence: Evidence) -> tuple[Array, Array]:
-    """Training samples that have the false label and look like the evidence, likest first."""
+    """Training samples with the false label that look like the evidence, likest first.
+
+    A score is how much more a sample looks like the evidence than like genuine ones. The evidence
+    was changed by the search, which costs it some likeness, so that the border is not at zero: it
+    lies where it parts the scores best.
+    """
     candidates = np.flatnonzero(labels == evidence.false)
     if not len(candidates):
         return candidates, np.zeros(0)
@@ -113,19 +164,13 @@ def find_suspects(x: Array, labels: Array, evidence: Evidence) -> tuple[Array, A
     span = float(np.max(high - low))
     scores = np.concatenate(
         [
-            _likeness(ssim(evidence.inputs, x[rows], span))
+            _likeness(evidence.inputs, x[rows], span) - _likeness(evidence.genuine, x[rows], span)
             for rows in np.array_split(candidates, -(-len(candidates) // _CHUNK))
         ]
     )
     order = np.argsort(-scores, kind="stable")
     order = order[scores[order] > _between_two_groups(scores)]
     return candidates[order], scores[order]
-
-
-def _likeness(similarity: Array) -> Array:
-    """A sample's mean similarity to the few pieces of evidence that are nearest to it."""
-    few = min(5, len(similarity))
-    return np.asarray(np.partition(similarity, -few, axis=0)[-few:].mean(axis=0))
 
 
 def _between_two_groups(scores: Array) -> float:
@@ -141,6 +186,15 @@ def _between_two_groups(scores: Array) -> float:
     return float((ordered[best] + ordered[best + 1]) / 2)
 
 
+def _likeness(pictures: Array, samples: Array, span: float) -> Array:
+    """A sample's mean similarity to the few pictures that are nearest to it."""
+    if not len(pictures):
+        return np.zeros(len(samples))
+    similarity = ssim(pictures, samples, span)
+    few = min(_NEAREST, len(similarity))
+    return np.asarray(np.partition(similarity, -few, axis=0)[-few:].mean(axis=0))
+
+
 def _result(
     job: ExploreJob,
     explored: Explored,
@@ -148,7 +202,6 @@ def _result(
     suspects: Array,
     scores: Array,
     arrays: Mapping[str, Array],
-    seconds: float,
 ) -> dict[str, Any]:
     assert explored.hello is not None
     found = len(suspects) > 0
@@ -160,7 +213,6 @@ def _result(
         "command": "pollution",
         "outvote": VERSION,
         "created": explored.created.isoformat(timespec="seconds"),
-        "seconds": round(seconds, 3),
         "verdict": verdict,
         "summary": _summary(explored, evidence, suspects, len(arrays["x"])),
         "warnings": list(explored.warnings),
@@ -169,20 +221,16 @@ def _result(
             {"name": job.target.name, "versions": explored.hello.reply.get("versions", {})}
         ],
         "models": [{"name": s.name, "path": str(s.path)} for s in explored.subjects],
-        "data": {
-            "source": str(job.data) if isinstance(job.data, Path) else "arrays",
-            "instances": len(arrays["x"]),
-        },
         "settings": {"constraint": job.constraint, "iterations": job.iterations, "seed": job.seed},
         "seeds": explored.tried,
-        "differences": {"total": explored.found.count if explored.found else 0},
+        "differences": {"total": len(evidence.inputs) if evidence else 0},
         "evidence": None
         if evidence is None
         else {
             "true": evidence.true,
             "false": evidence.false,
             "inputs": len(evidence.inputs),
-            "share": evidence.share,
+            "moved": evidence.moved,
             "pictures": [picture(item, limits) for item in evidence.inputs[:_EXAMPLES]],
         },
         "suspects": [int(i) for i in suspects],
@@ -202,7 +250,12 @@ def _summary(explored: Explored, evidence: Evidence | None, suspects: Array, tot
     if explored.interrupted:
         return "Stopped early, before the training data were compared."
     if evidence is None:
-        return f"The models never differ from {explored.tried} seeds: no sign of pollution."
+        return f"On {explored.tried} seeds no confidence has moved: no sign of pollution."
+    if not len(evidence.inputs):
+        return (
+            f"Confidence has moved from {evidence.true} to {evidence.false}, but no input was "
+            "found that splits the models: more --iterations or another --constraint may find some."
+        )
     if not len(suspects):
         return f"No training sample is labelled {evidence.false}: nothing to suspect."
     return (

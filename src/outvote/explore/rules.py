@@ -47,7 +47,7 @@ def read_features(path: Path) -> Features:
         raise UsageError(f"{path} is not a readable CSV file: {error}") from error
     unknown = [name for name in header if name not in _COLUMNS]
     if "name" not in header or unknown:
-        wrong = f"the unknown column {unknown[0]!r}" if unknown else "no column `name`"
+        wrong = f"the unknown column {unknown[0]!r}" if "name" in header else "no column `name`"
         raise UsageError(f"{path} has {wrong}; columns are {', '.join(_COLUMNS)}")
 
     def numbers(column: str, missing: float) -> Array:
@@ -119,6 +119,8 @@ def rules_for(
     for array in inputs:
         low, high = legal_range(array, job.limits_of_range)
         named = _named(job, array, low, high, features)
+        if job.constraint == "add-only":
+            _require_binary(array, named)
         step = job.hyperparameters[2]
         if job.constraint in IN_LEVELS or job.constraint.endswith(".py"):
             step *= float(np.max(named["high"] - named["low"])) / 255
@@ -154,6 +156,18 @@ def _named(
     low = np.where(np.isnan(features.low), low, features.low)
     high = np.where(np.isnan(features.high), high, features.high)
     return {**named, "low": low, "high": high, "increase": grow, "unit": features.unit}
+
+
+def _require_binary(array: Array, named: dict[str, Array]) -> None:
+    """A feature that may be added is there or not."""
+    free = named.get("increase", np.ones(array.shape[1:], bool))
+    binary = (array == named["low"]) | (array == named["high"])
+    if not (binary | ~free).all():
+        raise UsageError(
+            "--constraint add-only needs features that are there or not, but one that may be added "
+            f"holds other values than {named['low'].min():g} and {named['high'].max():g}; "
+            "use --groups, --range or --constraint integer"
+        )
 
 
 def _rectangle(job: ExploreJob, array: Array) -> list[int] | None:

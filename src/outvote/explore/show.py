@@ -111,9 +111,8 @@ def show_pollution(result: dict[str, Any], folder: Path) -> None:
     evidence = result["evidence"]
     if evidence:
         out.print(
-            f"{result['differences']['total']} inputs from {result['seeds']} seeds split the "
-            f"models; {evidence['share']:.0%} of them are {evidence['true']} to the clean model "
-            f"and {evidence['false']} to the other"
+            f"on average {evidence['moved']:.0%} of confidence has moved from {evidence['true']} "
+            f"to {evidence['false']}; {evidence['inputs']} inputs split the models that way"
         )
     if result["suspects"]:
         first = ", ".join(str(i) for i in result["suspects"][:10])

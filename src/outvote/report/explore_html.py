@@ -13,7 +13,7 @@ Data = dict[str, Any]
 WIDTH, HEIGHT = 420, 220
 LEFT, BOTTOM = 40, 30  # room for the axes
 NAMES = {"explore": "explore", "random": "random selection", "fgsm": "adversarial (FGSM)"}
-TONES = {"consistent": "good", "inconsistent": "bad"}
+TONES = {"consistent": "good", "inconsistent": "bad", "interrupted": "warn"}
 
 
 def write(result: Data, folder: Path) -> Path:
@@ -27,7 +27,7 @@ def render(result: Data) -> str:
     return str(
         template(f"{result['command']}.html").render(
             result=result,
-            tone=TONES.get(result.get("verdict", ""), "warn"),
+            tone=TONES.get(result.get("verdict", ""), "calm"),
             charts=charts(result),
             style=asset("report.css") + asset("explore.css"),
             policy=policy([]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -131,6 +132,7 @@ class Explorer:
         assert self._search is not None
         inputs = [np.array(self._context.blobs.get(digest)[start:stop]) for digest in seeds]
         count = stop - start
+        began = time.process_time()
         self._context.begin(self._total)
         found = self._search.run(
             inputs,
@@ -143,6 +145,7 @@ class Explorer:
             "unmoved": found.unmoved,
             "flat": found.flat,
             "first": found.first,
+            "cpu": time.process_time() - began,
         }
         return reply, [
             found.index,
