@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -85,29 +86,38 @@ def small_case(seed: Seed, tools: Tools, number: int) -> Model | None:
     return replace(chain.inserted().model, outputs=(chain.end,))
 
 
+def batch_of(seeds: list[Seed], tools: Tools, start: int) -> list[Trial]:
+    """As many cases as are run together; numbers from `start` on seed them."""
+    trials: list[Trial] = []
+    number = start
+    while len(trials) < BATCH:
+        number += 1
+        seed = seeds[number % len(seeds)]
+        model = small_case(seed, tools, number)
+        if model is not None:
+            trials.append(Trial(seed, model, [layer.name for layer in model.layers[1:]]))
+    return trials
+
+
 def measure(runner: Runner, tools: Tools, seeds: list[Seed], cases: int, names: list[str]) -> None:
     outcomes: Counter[str] = Counter()
     kinds: set[str] = set()
-    began, number, done = time.monotonic(), 0, 0
-    while done < cases:
-        trials: list[Trial] = []
-        while len(trials) < BATCH:
-            number += 1
-            model = small_case(seeds[number % len(seeds)], tools, number)
-            if model is None:
-                continue
-            kinds.update(layer.kind for layer in model.layers)
-            watch = [layer.name for layer in model.layers[1:]]
-            trials.append(Trial(seeds[number % len(seeds)], model, watch))
-        for trial, runs in zip(trials, runner.run(trials), strict=True):
-            judged = judge(runs, trial.watch, Truth(), Settings(metrics=("relative",)))
-            outcomes["odd" if judged.suspicious else "ok" if judged.valid else "invalid"] += 1
-        done += len(trials)
-        runner.pool.blobs.keep_only(set())
-    seconds = time.monotonic() - began
+    began, done = time.monotonic(), 0
+    with ThreadPoolExecutor(1) as ahead:  # the next cases are made while these run
+        coming = ahead.submit(batch_of, seeds, tools, 0)
+        while done < cases:
+            trials = coming.result()
+            done += len(trials)
+            coming = ahead.submit(batch_of, seeds, tools, 1000 * done)
+            for trial, runs in zip(trials, runner.run(trials), strict=True):
+                judged = judge(runs, trial.watch, Truth(), Settings(metrics=("relative",)))
+                outcomes["odd" if judged.suspicious else "ok" if judged.valid else "invalid"] += 1
+                kinds.update(layer.kind for layer in trial.model.layers)
+        seconds = time.monotonic() - began
+    busy = ", ".join(f"{name} {spent / seconds:.0%}" for name, spent in runner.busy.items())
     print(
         f"{done} cases of {LAYERS} layers on {', '.join(names)}: {done / seconds * 60:.0f} cases "
-        f"a minute ({seconds:.1f} s); {len(kinds)} kinds; {dict(outcomes)}"
+        f"a minute ({seconds:.1f} s); {len(kinds)} kinds; {dict(outcomes)}; computing: {busy}"
     )
 
 

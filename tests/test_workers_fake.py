@@ -13,7 +13,7 @@ from outvote.core.target import Outcome, Run
 from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 
-LIMITS = Limits(start_seconds=20, silence_seconds=1.5, memory_bytes=600 << 20)
+LIMITS = Limits(start_seconds=60, silence_seconds=4, memory_bytes=600 << 20)
 
 
 def run_once(pool: Pool, model_path: Path) -> dict[str, Run]:
@@ -31,7 +31,7 @@ def run_once(pool: Pool, model_path: Path) -> dict[str, Run]:
         ("exit", Outcome.CRASH, "exited with code 3"),
         ("kill", Outcome.MEMORY, "SIGKILL"),
         ("memory", Outcome.MEMORY, "more than the limit of 600 MiB"),
-        ("hang", Outcome.HANG, "no progress for 2 s"),
+        ("hang", Outcome.HANG, "no progress for 4 s"),
         ("garbage", Outcome.GARBAGE, "expected a message"),
         ("error", Outcome.ERROR, "ValueError: the fake target was told to raise"),
         ("unsupported", Outcome.UNSUPPORTED, "NotImplementedError"),
