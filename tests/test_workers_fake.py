@@ -64,7 +64,7 @@ def test_a_flood_on_standard_output_neither_blocks_nor_fills_memory(fake_model: 
 
 
 def test_slow_is_not_stuck(fake_model: Path) -> None:
-    """Five layers of a second each: every step forward renews a patience of 1.5 seconds."""
+    """Five layers of a second each: every step forward renews a patience of four."""
     with Pool([fake("slow", "slow:every")], limits=LIMITS) as pool:
         pool.start()
         run = run_once(pool, fake_model)["slow"]
