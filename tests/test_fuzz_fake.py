@@ -218,9 +218,11 @@ def test_workers_that_are_shot_at_random_are_replaced_and_blamed_for_nothing(
     def shoot() -> None:
         nonlocal shots
         wait_for_mutants(tmp_path / "out", 10)
-        while not stop.wait(1.0):
+        while not stop.wait(0.7):
             found = subprocess.run(
-                ["pgrep", "-P", str(os.getpid()), "-f", "outvote"], capture_output=True, text=True
+                ["pgrep", "-P", str(os.getpid()), "-f", '"worker": "fake"'],
+                capture_output=True,
+                text=True,
             ).stdout.split()
             if found:
                 os.kill(int(found[shots % len(found)]), signal.SIGKILL)
@@ -229,13 +231,13 @@ def test_workers_that_are_shot_at_random_are_replaced_and_blamed_for_nothing(
     thread = threading.Thread(target=shoot)
     thread.start()
     try:
-        job = job_of(fake_model, fake_data, honest(), budget=Budget(mutants=300))
+        job = job_of(fake_model, fake_data, honest(), budget=Budget(mutants=600))
         result = start(job, tmp_path / "out")
     finally:
         stop.set()
         thread.join()
     assert shots > 0
-    assert result["tested"] == 300
+    assert result["tested"] == 600
     assert result["findings"] == []
     assert sum(t["restarts"] for t in result["targets"]) > 0
 

@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 # JSON comes first: if a later format fails, the data is already safe on disk.
-FORMATS = {
-    "check": ("json_file", "markdown", "html"),
-    "fuzz": ("json_file", "fuzz_markdown", "fuzz_html"),
-}
+FORMATS = ("json_file", "markdown", "html")
+OWN_FORMATS = {"fuzz": ("json_file", "fuzz_markdown", "fuzz_html")}
 
 
 def write_all(result: dict[str, Any], folder: Path) -> list[Path]:
     """Write every format into `folder`, which is made if needed, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    modules = [import_module(f"{__name__}.{name}") for name in FORMATS[result["command"]]]
+    modules = [
+        import_module(f"{__name__}.{name}") for name in OWN_FORMATS.get(result["command"], FORMATS)
+    ]
     return [module.write(result, folder) for module in modules]
