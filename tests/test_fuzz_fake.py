@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sqlite3
@@ -167,11 +168,9 @@ def wait_for_mutants(folder: Path, least: int) -> int:
     raise AssertionError("the campaign does not move")
 
 
-def test_killed_in_the_middle_it_loses_no_finding_and_counts_nothing_twice(
-    fake_model: Path, fake_data: Path, tmp_path: Path
-) -> None:
-    out = tmp_path / "out"
-    config = tmp_path / "outvote.toml"
+def started(model: Path, data: Path, out: Path) -> tuple[subprocess.Popen[str], Path]:
+    """A long campaign in a process of its own, and the configuration it uses."""
+    config = out.with_suffix(".toml")
     config.write_text(
         "".join(
             f'[targets.{name}]\nextends = "fake"\nlibrary = "{name}"\n'
@@ -179,18 +178,43 @@ def test_killed_in_the_middle_it_loses_no_finding_and_counts_nothing_twice(
             for name, misdeed in (("a", ""), ("b", ""), ("bad", "lie:Rescaling"))
         )
     )
-    arguments = [sys.executable, "-m", "outvote.cli", "fuzz"]
     process = subprocess.Popen(
         [
-            *arguments,
-            *(str(fake_model), "--data", str(fake_data), "--targets", "a,b,bad", "--quiet"),
-            *("--config", str(config), "--out", str(out), "--budget", "4000", "--inputs", "8"),
+            *(sys.executable, "-m", "outvote.cli", "fuzz", str(model), "--data", str(data)),
+            *("--targets", "a,b,bad", "--quiet", "--config", str(config), "--out", str(out)),
+            *("--budget", "4000", "--inputs", "8"),
         ],
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        text=True,
     )
+    return process, config
+
+
+def test_ctrl_c_ends_a_campaign_and_keeps_what_was_found(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process, _ = started(fake_model, fake_data, out)
+    wait_for_mutants(out, 60)
+    process.send_signal(signal.SIGINT)
+    told, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert "go on with: outvote fuzz --resume" in told.replace("\n", " ")
+    result = json.loads((out / "result.json").read_text())
+    assert result["interrupted"]
+    assert result["findings"]
+    assert (out / "report.html").is_file()
+
+
+def test_killed_in_the_middle_it_loses_no_finding_and_counts_nothing_twice(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    process, config = started(fake_model, fake_data, out)
+    arguments = [sys.executable, "-m", "outvote.cli", "fuzz"]
     before = wait_for_mutants(out, 100)
     process.send_signal(signal.SIGKILL)
-    process.wait()
+    process.communicate()
     result = report(out)
     assert result["tested"] >= before - 1
     assert result["interrupted"]
