@@ -1,6 +1,6 @@
 """Small cases: random models of five layers, each run on two targets in processes of their own.
 
-    python benchmarks/small_cases.py [--cases 1500] [--targets tensorflow,torch]
+    python benchmarks/small_cases.py [--cases 2000] [--targets numpy,torch]
 
 Every case is a new model: five layers drawn from the whole catalogue, with new weights. All its
 layers are compared.
@@ -32,14 +32,14 @@ from outvote.run.pool import Pool, Request
 from outvote.targets import BUILT_IN, choose
 
 LAYERS = 5
-BATCH = 16
+BATCH = 32
 SHAPES = ((6, 5, 3), (7, 4), (9,))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", type=int, default=1500)
-    parser.add_argument("--targets", default="tensorflow,torch")
+    parser.add_argument("--cases", type=int, default=2000)
+    parser.add_argument("--targets", default="numpy,torch")
     options = parser.parse_args()
     targets = choose(options.targets.split(","), BUILT_IN)
     names = [target.name for target in targets]
