@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from outvote.campaign.family import Birth, Family, Lost, Mutant
-from outvote.campaign.investigate import Investigator, Report, watched_by
+from outvote.campaign.investigate import Investigator, Report
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.oracle import Judged, judge
 from outvote.campaign.runner import Runner, Trial, inside
@@ -180,7 +180,7 @@ class Campaign:
         began = time.monotonic()
         bred = self._breed()
         self._making += time.monotonic() - began
-        trials = [Trial(self._seeds[m.root], m.subject.model, watched_by(m)) for _, m in bred]
+        trials = [Trial(self._seeds[m.root], m.subject.model, m.changed) for _, m in bred]
         found = self.runner.run(trials)
         rows: list[Row] = []
         reports: list[Report] = []

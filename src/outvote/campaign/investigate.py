@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from outvote.blame import Blame, choose_reference
-from outvote.campaign.family import Mutant
 from outvote.campaign.oracle import Judged
 from outvote.campaign.runner import Runner, Trial
 from outvote.campaign.seeds import Seed
@@ -199,8 +198,3 @@ def _failure_key(target: str, layer: str | None, message: str, model: Model) -> 
     kind = next((item.kind for item in model.layers if item.name == layer), None)
     head = "".join(c for c in message[:80] if not c.isdigit())
     return digest_of(target, kind, head)
-
-
-def watched_by(mutant: Mutant) -> list[str]:
-    """The hidden layers to compare: those that the parent does not have."""
-    return list(mutant.changed)

@@ -25,7 +25,7 @@ from outvote.core.errors import UsageError
 _EXAMPLES = """\
 examples:
   outvote fuzz lenet5 --budget 500
-      500 mutants of a model of the zoo (`outvote zoo list`) on all installed targets
+      500 mutants of a model of the zoo (`outvote zoo list`) on tensorflow, jax and torch
   outvote fuzz model.keras --data val.npz --budget 20m --targets tensorflow,jax,torch
       a model of your own, for twenty minutes
   outvote fuzz lenet5 transformer --strategy random --seed 7 --out baseline
