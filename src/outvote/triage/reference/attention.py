@@ -97,7 +97,9 @@ def _projections(call: Call) -> _Projections:
     bias, gated = bool(call.get("use_bias", True)), bool(call.get("use_gate", False))
     flat = call.unpack(*([True, bias] * (5 if gated else 4)))
     pairs = [(flat[i], flat[i + 1]) for i in range(0, len(flat), 2)]
-    return _Projections(*pairs) if gated else _Projections(*pairs[:2], None, *pairs[2:])
+    gate = pairs.pop(2) if gated else None
+    query, key, value, output = pairs
+    return _Projections(query, key, gate, value, output)
 
 
 def _multi_head(call: Call) -> list[Array]:

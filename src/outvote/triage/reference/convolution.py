@@ -118,13 +118,13 @@ def _cut(call: Call, axis: int, size: int, reach: int, stride: int) -> tuple[int
     """Where the output begins in the spread tensor, and its length (Keras' documented shapes)."""
     same = call.only("padding", "valid", "same") == "same"
     extra = call.get("output_padding")
-    if extra is None:
-        if same:
-            return max(reach - stride, 0) // 2, size * stride
-        return 0, size * stride + max(reach - stride, 0)
-    more = per_axis(extra, axis + 1)[axis]
-    padding = reach // 2 if same else 0
-    return padding, (size - 1) * stride + reach - 2 * padding + more
+    spread = (size - 1) * stride + reach
+    if extra is not None:
+        length = spread - (2 * (reach // 2) if same else 0) + per_axis(extra, axis + 1)[axis]
+    else:
+        length = size * stride + (0 if same else max(reach - stride, 0))
+    # "same" cuts both ends; the odd one at the end, as the padding of the convolution has it.
+    return (max(spread - length, 0) // 2 if same else 0), length
 
 
 def _from(y: Array, axis: int, first: int, size: int) -> Array:
