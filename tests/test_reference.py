@@ -322,6 +322,7 @@ SPECIAL = {
         {"axis": -1, "mean": [0.1, 0.2, 0.3, 0.4], "variance": [1.0, 2.0, 0.5, 4.0]},
         [SEQUENCE],
     ),
+    "Normalization by what was learned": Special("Normalization", {"axis": -1}, [SEQUENCE]),
     "EinsumDense with an ellipsis": Special(
         "EinsumDense",
         {"equation": "...x,xy->...y", "output_shape": 3, "bias_axes": "y"},

@@ -39,10 +39,9 @@ def relu(
     x: Array, negative_slope: float = 0.0, max_value: float | None = None, threshold: float = 0.0
 ) -> Array:
     """max_value from there on, x from the threshold on, a line of that slope below it."""
-    y = np.where(x >= threshold, x, negative_slope * (x - threshold))
-    # The threshold itself belongs to x; 0 * infinity must not turn what is cut off into NaN.
-    if negative_slope == 0:
-        y = np.where(x >= threshold, x, np.where(np.isnan(x), x, 0.0))
+    # Without a slope what is below is cut off: 0 * infinity would be NaN.
+    below = negative_slope * (x - threshold) if negative_slope else np.where(np.isnan(x), x, 0.0)
+    y = np.where(x >= threshold, x, below)
     return y if max_value is None else np.minimum(y, max_value)
 
 
@@ -150,9 +149,9 @@ def _softmax(call: Call) -> list[Array]:
     axis = tuple(axis) if isinstance(axis, list | tuple) else axis
     if mask is None:
         return [softmax(x, axis)]
-    kept = np.broadcast_to(mask, x.shape) if mask.ndim == x.ndim else None
-    if kept is None:
+    if mask.ndim != x.ndim:
         raise NotCovered("Softmax with a mask of another rank")
+    kept = np.broadcast_to(mask, x.shape)
     shares = softmax(np.where(kept, x, -np.inf), axis)
     return [np.where(kept, shares, 0.0)]
 

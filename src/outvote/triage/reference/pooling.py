@@ -84,33 +84,37 @@ def _mean(x: Array, axis: tuple[int, ...], keepdims: bool = False) -> Array:
 
 
 def _global(call: Call) -> list[Array]:
-    """Over all places; a mask (GlobalAveragePooling1D alone reads one) leaves places out."""
-    inputs, given = call.arguments("inputs", *(["mask"] if _reads_mask(call) else [])), None
-    if _reads_mask(call):
-        inputs, given = inputs[:1], inputs[1]
-    x = channels_last(call, tensor(inputs[0]))
+    """Over all places."""
+    return [_over_all(call, call.input(), None)]
+
+
+def _global_mean_of_steps(call: Call) -> list[Array]:
+    """The one global pooling that reads a mask: it leaves steps out."""
+    inputs, given = call.arguments("inputs", "mask")
+    mask = mask_of(inputs) if given is None else tensor(given).astype(bool)
+    return [_over_all(call, tensor(inputs), mask)]
+
+
+def _over_all(call: Call, x: Array, mask: Array | None) -> Array:
+    x = channels_last(call, x)
     keepdims = bool(call.get("keepdims", False))
     axes = tuple(range(1, x.ndim - 1))
-    mask = mask_of(inputs[0]) if given is None else tensor(given).astype(bool)
-    if _reads_mask(call) and mask is not None:
-        if not mask.any(axis=1).all():
-            raise NotCovered("the mean of no places")
+    if mask is None:
+        y = _reduction(call)(x, axis=axes, keepdims=keepdims)
+    elif not mask.any(axis=1).all():
+        raise NotCovered("the mean of no steps")
+    else:
         kept = mask[..., np.newaxis]
         y = (wide(x) * kept).sum(axis=axes, keepdims=keepdims)
         y = y / kept.sum(axis=axes, keepdims=keepdims)
-    else:
-        y = _reduction(call)(x, axis=axes, keepdims=keepdims)
-    return [as_given(call, y) if keepdims else y]
-
-
-def _reads_mask(call: Call) -> bool:
-    return call.kind == "GlobalAveragePooling1D"
+    return as_given(call, y) if keepdims else y
 
 
 _SIZES = ("1D", "2D", "3D")
 KINDS = {
     **{f"{how}Pooling{n}": _pooling for n in _SIZES for how in ("Max", "Average")},
     **{f"Global{how}Pooling{n}": _global for n in _SIZES for how in ("Max", "Average")},
+    "GlobalAveragePooling1D": _global_mean_of_steps,
     **{f"Adaptive{how}Pooling{n}": _adaptive for n in _SIZES for how in ("Max", "Average")},
 }
 EXACT = frozenset(kind for kind in KINDS if "Max" in kind)
