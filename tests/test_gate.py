@@ -327,3 +327,23 @@ def test_explore_knows_findings_only_between_targets(run: Run) -> None:
     code, said = run(*arguments)
     assert code == 2
     assert "give --targets" in said
+
+
+def test_explore_between_targets_exits_by_the_gate(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The search needs gradients, which no fake target has: what it finds is given."""
+    checked = ("explore", "model.json", "--data", "data.npz", "--targets", "torch,liar", "--quiet")
+    assert run(*CHECK)[0] == 1
+    found = stored("outvote-out")
+    walked = {"followed": "torch", "before": 0.0, "after": 1.0, "grew": 1}
+
+    def between(job: Any, targets: Any, out: Path, watch: Any, gate: Gate) -> dict[str, Any]:
+        return gate.judged({**found, "distance": walked, "seeds": 1})
+
+    monkeypatch.setattr("outvote.explore.between.explore_between", between)
+    assert run(*checked)[0] == 1
+    write_known(found["findings"][0]["fingerprint"])
+    code, said = run(*checked)
+    assert code == 0
+    assert "known liar differs" in said
