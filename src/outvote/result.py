@@ -43,6 +43,7 @@ def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
         "created": checked.created.isoformat(timespec="seconds"),
         "seconds": round(checked.seconds, 3),
         "verdict": checked.verdict,
+        "interrupted": checked.interrupted,
         "summary": summary(checked),
         "warnings": list(checked.warnings),
         "model": {
