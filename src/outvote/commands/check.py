@@ -11,6 +11,7 @@ from outvote.commands.options import (
     RAW,
     above_zero,
     add_find_links,
+    add_verdict_options,
     names,
     number,
     percent,
@@ -124,6 +125,7 @@ def _add_options(check: argparse.ArgumentParser) -> None:
         help="multiples of the noise floor that count as rounding (%(default)s)",
     )
 
+    add_verdict_options(check)
     limits = check.add_argument_group("limits of a worker")
     limits.add_argument(
         "--timeout",
@@ -179,6 +181,8 @@ def _check(options: argparse.Namespace) -> int:
         jobs=options.jobs,
         links=tuple(options.find_links),
         every_layer=options.every_layer,
+        minimise=options.minimise,
+        confirm=options.confirm,
     )
     terminal = Terminal(options.quiet)
     result = run_job(job, options.out, terminal.watch, terminal.announce, gate)

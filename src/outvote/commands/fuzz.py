@@ -12,6 +12,7 @@ from outvote.commands.options import (
     RAW,
     above_zero,
     add_find_links,
+    add_verdict_options,
     budget,
     names,
     number,
@@ -97,6 +98,7 @@ def add(commands: Any) -> None:
     fuzz.add_argument("--quiet", action="store_true", help="no progress")
     add_known(fuzz)
     add_fail_on(fuzz)
+    add_verdict_options(fuzz)
     limits = fuzz.add_argument_group("limits of a worker")
     limits.add_argument(
         "--timeout",
@@ -164,6 +166,8 @@ def _fuzz(options: argparse.Namespace) -> int:
             breed_known=options.breed_known,
             rules=tuple(options.rules or ()),
             memory_limit=int(options.memory * 2**30),
+            minimise=options.minimise,
+            confirm=options.confirm,
             limits=Limits(silence_seconds=options.timeout),
         )
         with terminal.live() as watch:

@@ -39,6 +39,32 @@ def add_find_links(command: argparse.ArgumentParser) -> None:
     )
 
 
+def add_verdict_options(command: argparse.ArgumentParser) -> None:
+    """How much work a finding is worth, on every command that makes findings."""
+    verdict = command.add_argument_group("what is done about a finding")
+    verdict.add_argument(
+        "--minimise",
+        type=number,
+        default=20.0,
+        metavar="S",
+        help="seconds to make it small and judge it; 0: do neither (%(default)s)",
+    )
+    verdict.add_argument(
+        "--confirm",
+        type=whole,
+        default=1,
+        metavar="N",
+        help="fresh workers in which it must show again (%(default)s)",
+    )
+
+
+def whole(text: str) -> int:
+    """A whole number from 0."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"expected a whole number from 0, received {text!r}")
+    return int(text)
+
+
 def positive(text: str) -> int:
     """A whole number from 1."""
     try:

@@ -58,7 +58,7 @@ def _number(value: Any) -> str:
         return "np.inf" if value > 0 else "-np.inf"
     return (
         np.format_float_positional(value, trim="0")
-        if 1e-4 <= abs(value) < 1e6 or value == 0
+        if 1e-4 <= abs(float(value)) < 1e6 or value == 0
         else (np.format_float_scientific(value))
     )
 

@@ -1,0 +1,305 @@
+"""Verdicts: minimise, decide, prove, confirm; each stage by itself, and all on fake targets."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conftest import fake
+from outvote.checking import Checked, Job, run_check
+from outvote.core.blobs import BlobStore
+from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
+from outvote.core.specimen import Specimen, fitted
+from outvote.core.states import State
+from outvote.core.target import Target
+from outvote.findings import Finding
+from outvote.run.process import Limits
+from outvote.triage.minimise import minimise
+from outvote.triage.plain import PATTERNS, expression
+
+
+def check_with(model: Path, data: Path, *targets: Target, **more: Any) -> Checked:
+    limits = Limits(start_seconds=20, silence_seconds=2)
+    return run_check(Job(model, targets, data=data, limits=limits, **more))
+
+
+def only(checked: Checked) -> Finding:
+    (finding,) = checked.findings
+    return finding
+
+
+# Who is right.
+
+
+def test_the_reference_decides_between_two(fake_model: Path, fake_data: Path) -> None:
+    finding = only(check_with(fake_model, fake_data, fake("a"), fake("b", "lie:d2")))
+    assert (finding.accused, finding.triage) == ("b", "bug")
+    assert "independent NumPy computation in float64" in finding.reason
+    assert finding.proof is not None
+    assert finding.proof.errors["a"] < 1e-6 < finding.proof.errors["b"]
+
+
+def test_a_majority_that_shares_a_wrong_formula_is_accused(
+    fake_model: Path, fake_data: Path
+) -> None:
+    targets = (fake("a", "lie:d2"), fake("b", "lie:d2"), fake("honest"))
+    finding = only(check_with(fake_model, fake_data, *targets))
+    assert finding.triage == "bug"
+    assert finding.accused in ("a", "b")
+    assert set(finding.targets) == {"a", "b"}
+    assert "the majority is wrong" in finding.reason
+
+
+def test_without_a_reference_two_are_undecided(tmp_path: Path, fake_data: Path) -> None:
+    """`Scale` is a kind of the fake target alone: no formula is known for it."""
+    model = tmp_path / "scale.json"
+    model.write_text(
+        '{"class_name": "FakeModel", "input": [null, 6], "output": [null, 6], "layers": '
+        '[{"name": "s", "kind": "Scale", "config": {"by": 2.0}, "inputs": ["x"], "weights": []}]}'
+    )
+    np.savez(tmp_path / "x.npz", x=np.ones((2, 6), np.float32))
+    finding = only(check_with(model, tmp_path / "x.npz", fake("a"), fake("b", "lie:s")))
+    assert (finding.accused, finding.triage) == (None, "unknown")
+
+
+def test_a_finding_is_confirmed_in_fresh_workers(fake_model: Path, fake_data: Path) -> None:
+    targets = (fake("a"), fake("b", "lie:d2"), fake("c"))
+    finding = only(check_with(fake_model, fake_data, *targets, confirm=2))
+    assert finding.proof is not None
+    assert (finding.proof.shown, finding.proof.tried) == (2, 2)
+    assert finding.triage == "bug"
+
+
+def test_the_finding_is_small_and_says_from_what(fake_model: Path, fake_data: Path) -> None:
+    finding = only(check_with(fake_model, fake_data, fake("a"), fake("b", "lie:d2"), fake("c")))
+    proof = finding.proof
+    assert proof is not None
+    assert len(proof.specimen.model.layers) == 1
+    assert proof.specimen.count == 1
+    # Weights and inputs have become numbers that one can type.
+    assert all(expression(array) is not None for array in proof.specimen.inputs)
+
+
+# Minimising, with a predicate instead of workers.
+
+
+@dataclass(frozen=True)
+class NoKeras:
+    """Tools for models whose layers need nothing: what fits stays, weights are never rebuilt."""
+
+    blobs: BlobStore
+
+    def rebuilt(self, specimen: Specimen) -> Specimen | None:
+        return specimen
+
+    def defaults(self, specimen: Specimen) -> Mapping[str, Mapping[str, Any]]:
+        return {layer.name: {"rate": 0, "mode": "a"} for layer in specimen.model.layers}
+
+    def tensors(self, specimen: Specimen, names: Sequence[str]) -> dict[str, list[State]]:
+        return {name: [(np.ones((specimen.count, 3), np.float32), None)] for name in names}
+
+
+def chain(kinds: Sequence[str], **config: Any) -> Model:
+    layers, last = [], "x"
+    for number, kind in enumerate(kinds):
+        name = f"l{number}"
+        layers.append(Layer(name, kind, {"name": name, **config}, args=[{REF: [last, 0]}]))
+        last = name
+    return Model("m", (Input("x", (None, 3), "float32"),), tuple(layers), (Ref(last),))
+
+
+def test_a_hundred_layers_shrink_to_the_two_that_matter(tmp_path: Path) -> None:
+    kinds = ["Fine"] * 60 + ["Bad", "Worse"] + ["Fine"] * 38
+    specimen = Specimen(chain(kinds), (np.random.default_rng(0).normal(size=(8, 3)),))
+    asked = 0
+
+    def shows(candidate: Specimen) -> bool:
+        nonlocal asked
+        asked += 1
+        found = [layer.kind for layer in candidate.model.layers]
+        return "Bad" in found and "Worse" in found
+
+    small = minimise(specimen, shows, NoKeras(BlobStore(tmp_path)), 60)
+    assert [layer.kind for layer in small.specimen.model.layers] == ["Bad", "Worse"]
+    assert small.specimen.count == 1
+    assert small.complete
+    assert asked < 200
+
+
+def test_parameters_that_do_not_matter_go_back_to_their_defaults(tmp_path: Path) -> None:
+    specimen = Specimen(chain(["Bad"], rate=7, mode="b", size=9), (np.zeros((1, 3), np.float32),))
+
+    def shows(candidate: Specimen) -> bool:
+        config = candidate.last.config
+        return bool(config["mode"] == "b" and config["size"] >= 3)
+
+    small = minimise(specimen, shows, NoKeras(BlobStore(tmp_path)), 60).specimen
+    assert dict(small.last.config) == {"name": "l0", "rate": 0, "mode": "b", "size": 3}
+
+
+def test_nothing_smaller_leaves_it_as_it_is(tmp_path: Path) -> None:
+    specimen = Specimen(chain(["A", "B"]), (np.full((1, 3), 0.123456),))
+    small = minimise(specimen, lambda candidate: False, NoKeras(BlobStore(tmp_path)), 60)
+    assert small.specimen is specimen
+    assert not small.smaller
+
+
+def test_the_time_limit_is_kept_and_said(tmp_path: Path) -> None:
+    specimen = Specimen(chain(["A"] * 50), (np.full((4, 3), 0.5),))
+    small = minimise(specimen, lambda candidate: False, NoKeras(BlobStore(tmp_path)), 0.0)
+    assert not small.complete
+
+
+@given(
+    st.lists(st.integers(1, 5), min_size=1, max_size=3),
+    st.lists(st.integers(1, 5), min_size=1, max_size=3),
+)
+def test_weights_are_fitted_to_any_shape(old: list[int], new: list[int]) -> None:
+    array = np.arange(int(np.prod(old)), dtype=np.float32).reshape(old)
+    found = fitted(array, new)
+    assert found.shape == tuple(new)
+    assert set(found.ravel()) <= set(array.ravel())
+
+
+# Numbers that one can type.
+
+
+@settings(max_examples=200)
+@given(
+    st.lists(st.floats(width=32, allow_nan=True, allow_infinity=True), min_size=1, max_size=12),
+    st.sampled_from(["float32", "float64", "float16"]),
+)
+def test_an_expression_gives_the_array_again(values: list[float], dtype: str) -> None:
+    with np.errstate(over="ignore"):
+        array = np.array(values, dtype)
+    text = expression(array)
+    assert text is not None
+    again = eval(text, {"np": np})
+    assert again.dtype == array.dtype
+    np.testing.assert_array_equal(again, array)
+
+
+@pytest.mark.parametrize("shape", [(2,), (1, 3), (2, 2, 2)])
+@pytest.mark.parametrize("number", range(len(PATTERNS)))
+def test_patterns_are_written_as_their_expressions(shape: tuple[int, ...], number: int) -> None:
+    array = PATTERNS[number][1](shape).astype("float32")
+    text = expression(array)
+    assert text is not None
+    np.testing.assert_array_equal(eval(text, {"np": np}), array)
+
+
+def test_an_array_too_long_to_read_is_not_written_out() -> None:
+    assert expression(np.random.default_rng(0).normal(size=1000)) is None
+
+
+# One cause, one finding.
+
+
+def examined(kind: str, matter: Mapping[str, Any], **config: Any) -> Finding:
+    from outvote.findings import Proof
+    from outvote.judge.observation import Observation
+    from outvote.judge.vote import Vote
+
+    model = chain([kind], **config)
+    seen = Observation({}, {}, "inconsistency", 1.0, 0.0, Vote((), (), ""))
+    specimen = Specimen(model, (np.zeros((1, 3)),))
+    proof = Proof(specimen, seen, matter, {"size": 1, "padding": "valid"}, 1, 1, 0.0, True)
+    return Finding(
+        "inconsistency",
+        "t",
+        "r",
+        ("torch",),
+        "torch",
+        "bug",
+        model.layers[0],
+        library="torch",
+        proof=proof,
+    )
+
+
+def test_the_fingerprint_is_of_the_cause() -> None:
+    first = examined("Pool", {"padding": "same", "size": 3}, padding="same", size=3)
+    bigger = examined("Pool", {"padding": "same", "size": 5}, padding="same", size=5)
+    other = examined("Pool", {"padding": "causal", "size": 3}, padding="causal", size=3)
+    assert first.fingerprint == bigger.fingerprint
+    assert first.fingerprint != other.fingerprint
+    assert first.fingerprint != examined("Conv", {"padding": "same", "size": 3}).fingerprint
+
+
+def test_a_known_cause_covers_further_layers_that_have_what_matters() -> None:
+    known = examined("Pool", {"padding": "same"}, padding="same", size=3)
+    raw = examined("Pool", {}, padding="same", size=7)
+    assert known.covers(raw.but(proof=None))
+    assert not known.covers(examined("Pool", {}, padding="valid", size=7).but(proof=None))
+    assert not known.covers(replace(raw, kind="nan", proof=None))
+    assert not known.covers(replace(raw, library="jax", proof=None))
+
+
+def test_listed_differences_name_layers_and_reasons() -> None:
+    from outvote.triage.differences import _all
+
+    assert _all()
+    for entry in _all():
+        assert entry.layers
+        assert set(entry.kinds) <= {"inconsistency", "nan", "shape"}
+        assert not entry.reason.endswith(".")
+
+
+# The proof, on real frameworks.
+
+
+@pytest.mark.frameworks
+def test_a_live_bug_becomes_a_script_of_forty_lines(
+    real_pool: Any, keras_file: Any, tmp_path: Path
+) -> None:
+    """torch's average pooling with padding "same" divides by the wrong number (Keras 3.15.1)."""
+    from outvote.checking import check_in
+    from outvote.evidence import write_evidence
+
+    path = keras_file(
+        """
+x = keras.Input((6, 8, 3))
+y = layers.Conv2D(4, 3, padding="same", activation="relu")(x)
+y = layers.AveragePooling2D(3, strides=2, padding="same", name="pool")(y)
+model = keras.Model(x, layers.Dense(3)(layers.Flatten()(y)))
+"""
+    )
+    targets = tuple(real_pool.targets[name] for name in ("tensorflow", "torch"))
+    checked = check_in(real_pool, Job(path, targets, count=3))
+    finding = only(checked)
+    assert (finding.accused, finding.triage) == ("torch", "bug"), finding.reason
+    assert finding.proof is not None
+    assert finding.proof.matter == {"padding": "same"}
+    assert finding.proof.specimen.numbers < 20
+    (repro,) = write_evidence(real_pool, checked, tmp_path).values()
+    text = (tmp_path / repro).read_text()
+    assert len(text.splitlines()) <= 42
+    assert "outvote" not in text
+    done = subprocess.run(
+        [sys.executable, tmp_path / repro], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1, done.stdout + done.stderr
+    told = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines()}
+    assert told == {"tensorflow": "ok:", "torch": "WRONG:"}
+    assert "padding='same'" in (tmp_path / repro).with_name("report.md").read_text()
+
+
+def test_weights_of_a_rebuilt_layer_keep_their_numbers(tmp_path: Path) -> None:
+    from outvote.core.specimen import weights_for
+
+    blobs = BlobStore(tmp_path)
+    kernel = blobs.put(np.arange(6, dtype=np.float32).reshape(2, 3))
+    layer = Layer("d", "Dense", {}, weights=(Weight("kernel", kernel, (2, 3)),))
+    wanted = [("kernel", [2, 2], "float32"), ("bias", [2], "float32")]
+    found = weights_for(layer, wanted, blobs)
+    np.testing.assert_array_equal(blobs.get(found[0].digest), [[0, 1], [3, 4]])
+    np.testing.assert_array_equal(blobs.get(found[1].digest), [0, 0])
