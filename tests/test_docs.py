@@ -29,7 +29,15 @@ ALL_PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 FIRST_CHECK = "The first check on your own model"
 
 # Their keys are data (names of packages, of parameters, ranks), not part of the form.
-FREE_FORM = {"versions", "precision", "accuracy", "accuracy_difference", "parameters", "config"} | {
+FREE_FORM = {
+    "versions",
+    "precision",
+    "accuracy",
+    "accuracy_difference",
+    "parameters",
+    "config",
+    "errors",
+} | {
     "drawn",
     "not_covered",
 }

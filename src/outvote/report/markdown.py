@@ -125,6 +125,7 @@ def finding(item: dict[str, Any]) -> str:
         facts.append(f"layer: {code(item['layer'])}{kind}")
     if item.get("metric"):
         facts.append(f"distance: {wording.number(item.get('distance'))} ({escape(item['metric'])})")
+    facts += _smallest(item)
     if item.get("inputs"):
         facts.append(f"inputs: {wording.some(item['inputs'])}")
     if item.get("repro"):
@@ -136,6 +137,24 @@ def finding(item: dict[str, Any]) -> str:
         "\n".join(f"- {fact}" for fact in facts),
     ]
     return "\n\n".join(line for line in lines if line)
+
+
+def _smallest(item: dict[str, Any]) -> list[str]:
+    """The smallest case that shows a finding, what it needs, and how sure it is."""
+    facts = []
+    minimal, evidence = item.get("minimal"), item.get("evidence") or {}
+    if minimal and item.get("parameters"):
+        needed = [f"{key}={value!r}" for key, value in item["parameters"].items()]
+        facts.append("it needs: " + ", ".join(map(code, needed)))
+    if minimal:
+        many = "s" * (minimal["layers"] != 1)
+        facts.append(
+            f"smallest case: {minimal['layers']} layer{many}, {minimal['numbers']} numbers"
+        )
+    if evidence.get("fresh_workers"):
+        told = f"{evidence['shown_again']} of {evidence['fresh_workers']}"
+        facts.append(f"in fresh workers: {told} times")
+    return facts
 
 
 def versions(result: dict[str, Any]) -> str:
