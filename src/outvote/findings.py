@@ -72,12 +72,16 @@ class Finding:
 
         It has if it fails alike in the same library and kind of layer, and has all that matters.
         """
-        if self.proof is None or self.layer is None or other.layer is None:
+        cause, found = self._cause, other.layer
+        if self.proof is None or cause is None or found is None:
             return False
-        alike = (self.kind, self.library, self.layer.kind, _dtype(self.layer))
-        if alike != (other.kind, other.library, other.layer.kind, _dtype(other.layer)):
+        activation = cause.kind == "Activation" and "activation" in found.config
+        alike = (self.kind, self.library, _dtype(cause))
+        if alike != (other.kind, other.library, _dtype(found)):
             return False
-        defaults, config = self.proof.defaults, other.layer.config
+        if cause.kind != found.kind and not activation:
+            return False
+        defaults, config = self.proof.defaults, found.config
         return all(
             config.get(key) == value
             if isinstance(value, str | bool | None)
@@ -86,10 +90,17 @@ class Finding:
         )
 
     @property
+    def _cause(self) -> Layer | None:
+        """The layer that is to blame: of the smallest case, where there is one."""
+        if self.proof is not None and len(self.proof.specimen.model.layers) == 1:
+            return self.proof.specimen.last
+        return self.layer
+
+    @property
     def fingerprint(self) -> str:
         """Identity of the cause, not of the occurrence."""
         who = self.library or sorted(self.targets)
-        layer_kind = self.layer.kind if self.layer else None
+        layer_kind = self._cause.kind if self._cause else None
         matter = _classes(self.proof.matter) if self.proof else None
         return digest_of(self.kind, who, layer_kind, matter, _dtype(self.layer))[:12]
 

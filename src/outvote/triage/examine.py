@@ -204,6 +204,8 @@ class Examiner:
         defaults = self.bench.defaults(specimen, builder).get(layer.name, {})
         found = {}
         for key, value in parameters_of(layer).items():
+            if key not in defaults and isinstance(value, str):
+                found[key] = value  # a word that must be given: which activation, for instance
             if key not in defaults or value == defaults[key]:
                 continue
             changed = specimen.with_config(layer.name, {**layer.config, key: defaults[key]})

@@ -179,6 +179,30 @@ def _without(model: Model, layer: Layer) -> Model | None:
     return replace(model, layers=layers, outputs=outputs)
 
 
+def inner_layers(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+    """What a wrapper wraps, or a layer's activation, in the place of the whole layer."""
+    if len(specimen.model.layers) != 1 or len(specimen.inputs) != 1:
+        return
+    layer = specimen.model.layers[0]
+    found = []
+    wrapped = layer.config.get("layer")
+    if isinstance(wrapped, Mapping) and isinstance(wrapped.get("config"), Mapping):
+        found.append((str(wrapped["class_name"]), wrapped["config"]))
+    activation = layer.config.get("activation")
+    if isinstance(activation, str) and activation != "linear" and layer.kind != "Activation":
+        found.append(("Activation", {"activation": activation}))
+    for kind, config in found:
+        shared = {key: layer.config[key] for key in ("name", "dtype") if key in layer.config}
+        inner = replace(
+            layer, kind=kind, config={**config, **shared}, weights=(), build=None, shares=None
+        )
+        outputs = (Ref(layer.name),)
+        model = replace(specimen.model, layers=(inner,), outputs=outputs)
+        rebuilt = keras.rebuilt(replace(specimen, model=model))
+        if rebuilt is not None:
+            yield rebuilt
+
+
 def default_parameters(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
     """Parameters at their defaults: all, then one at a time."""
     known = keras.defaults(specimen)
@@ -308,6 +332,7 @@ REDUCTIONS: Sequence[Reduction] = (
     fewer_outputs,
     fewer_layers,
     fewer_inputs,
+    inner_layers,
     default_parameters,
     smaller_shapes,
     smaller_parameters,

@@ -30,6 +30,16 @@ _MODES = {
 }
 
 
+# Keras would fold it all into a constant: give it to OpenVINO as a graph, as `predict` does.
+_OPENVINO = """\
+if keras.backend.backend() == "openvino":
+    import openvino as ov, openvino.opset15 as opset; from keras.src.backend.openvino import core
+    given = [opset.parameter(list(x.shape), core.OPENVINO_DTYPES[x.dtype.name]) for x in (@INPUTS@)]
+    node = call(*[core.OpenVINOKerasTensor(p.output(0)) for p in given]).output
+    graph = ov.compile_model(ov.Model([node], given), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    return np.array(graph([@INPUTS@])[0])"""
+
+
 def can_prove(finding: Finding, targets: Iterable[Target]) -> bool:
     """Whether plain Keras can show it: layers of its own, and no classic library."""
     proof = finding.proof
@@ -56,21 +66,26 @@ def script(
     body = writer.body()
     modes = sorted({t.mode for t in shown.values()} & set(_MODES))
     lines = [f'if mode == "{mode}": {_MODES[mode]}' for mode in modes]
+    if lines:
+        lines.insert(0, 'mode = os.environ.get("MODE")')
+    if any(target.backend == "openvino" for target in shown.values()):
+        lines += _OPENVINO.splitlines()
     if any(target.setup for target in shown.values()):
         body.insert(0, 'if "SETUP" in os.environ: runpy.run_path(os.environ["SETUP"])')
     told = writer.array("EXPECTED", expected) if expected is not None else "None"
     text = _TEMPLATE.read_text(encoding="utf-8")
     wide = "float64" in json.dumps(proof.specimen.model.to_json())
+    names = [item.name for item in proof.specimen.model.inputs]
     for mark, value in {
         "@TITLE@": _clean(finding.title),
         "@SOURCE@": _clean(source),
         "@TARGETS@": _environments(shown, wide),
         "@EXPECTED@": told,
         "@TOLERANCE@": f"{max(proof.observed.tolerance, 1e-12):.2g}",
-        "@INPUTS@": ", ".join(item.name for item in proof.specimen.model.inputs),
         "@NARROW@": '.astype("float32")' if _ends_in_bfloat16(proof) else "",
         "@BODY@": "\n    ".join(body),
-        "@MODES@": "\n    ".join(["mode = os.environ.get('MODE')", *lines]) if lines else "",
+        "@MODES@": "\n    ".join(lines),
+        "@INPUTS@": ", ".join(names) + "," * (len(names) == 1),
     }.items():
         text = text.replace(mark, value)
     if writer.files:
@@ -160,7 +175,7 @@ class _Writer:
         model = self._specimen.model
         inputs = [item.name for item in model.inputs]
         lines = [
-            f"{name} = keras.ops.convert_to_tensor({self.array(name, array)})"
+            f"{name} = {self.array(name, array)}"
             for name, array in zip(inputs, self._specimen.inputs, strict=True)
         ]
         objects: dict[str, str] = {}
@@ -198,7 +213,8 @@ class _Writer:
                     for i, array in enumerate(arrays)
                 ]
                 found.append(f"{objects[layer.name]}.set_weights([{', '.join(texts)}])")
-        return [f"call({', '.join(inputs)})  # creates the weights", *found] if found else []
+        created = f"call({', '.join(inputs)})  # creates the weights"
+        return [created, *found] if found else []
 
 
 def _arguments(layer: Layer, tensors: Mapping[str, str]) -> str:
