@@ -30,6 +30,8 @@ examples:
       a model of your own, for twenty minutes
   outvote fuzz lenet5 transformer --strategy random --seed 7 --out baseline
       several seeds, without guidance, repeatable
+  outvote fuzz lenet5 --budget 10m --compare random
+      the same budget again with the other strategy; the report holds both
   outvote fuzz --resume baseline --budget 2000
       go on with a campaign that was stopped, or wants more
 """
@@ -60,6 +62,11 @@ def add(commands: Any) -> None:
         help="default: tensorflow, jax, torch, as far as installed",
     )
     fuzz.add_argument("--strategy", default="lemon", help="lemon or random (%(default)s)")
+    fuzz.add_argument(
+        "--compare",
+        metavar="STRATEGY",
+        help="then spend the same budget on another strategy, and hold the two against each other",
+    )
     fuzz.add_argument(
         "--budget", type=budget, metavar="N|TIME", help="mutants (500) or time (20m); default: 500"
     )
@@ -116,7 +123,7 @@ def _fuzz(options: argparse.Namespace) -> int:
     from outvote.campaign.job import Budget, FuzzJob
     from outvote.config import load_config
     from outvote.environments.provide import provide
-    from outvote.fuzzing import resume, start
+    from outvote.fuzzing import require_rival, resume, start, start_rival
     from outvote.run.process import Limits
     from outvote.targets import choose, known_targets
     from outvote.terminal import Terminal
@@ -143,6 +150,11 @@ def _fuzz(options: argparse.Namespace) -> int:
                 f"--resume goes on with the seeds of {options.resume}; "
                 f"leave out {options.seeds[0]!r}"
             )
+        if options.compare is not None:
+            raise UsageError(
+                f"--compare {options.compare} is for new campaigns; to compare stored ones: "
+                f"outvote report {options.resume} OTHER"
+            )
         out = options.resume
         with terminal.live() as watch:
             result = resume(out, known, watch, wanted, options.jobs, ready)
@@ -162,10 +174,16 @@ def _fuzz(options: argparse.Namespace) -> int:
             memory_limit=int(options.memory * 2**30),
             limits=Limits(silence_seconds=options.timeout),
         )
+        if options.compare is not None:
+            require_rival(job, options.compare, out)
         with terminal.live() as watch:
             result = start(job, out, watch, ready)
+        if options.compare is not None and not result["interrupted"]:
+            with terminal.live() as watch:
+                result = start_rival(job, options.compare, out, watch, ready)
     terminal.show(result, out)
-    if result["interrupted"]:
+    compared = result["comparison"] or {"campaigns": ()}
+    if result["interrupted"] or any(c["interrupted"] for c in compared["campaigns"]):
         return INTERRUPTED
     return CONSISTENT if result["verdict"] == "consistent" else FINDINGS
 

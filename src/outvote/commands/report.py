@@ -1,4 +1,4 @@
-"""`outvote report`: write the reports of a stored campaign again."""
+"""`outvote report`: write the reports of a stored campaign again, or compare several."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from outvote.commands.options import CONSISTENT, RAW
+from outvote.core.errors import UsageError
 
 _EXAMPLES = """\
 examples:
   outvote report outvote-fuzz
       result.json, report.md and report.html of the campaign in that folder, also while it runs
+  outvote report guided1 guided2 random1 random2 --out guided-vs-random
+      strategies held against each other: campaigns of the same strategy are repetitions
 """
 
 
@@ -19,19 +22,38 @@ def add(commands: Any) -> None:
     """Add the command to the parser."""
     report = commands.add_parser(
         "report",
-        help="write the reports of a campaign again",
-        description="Write result.json, report.md and report.html of a stored campaign again.",
+        help="write the reports of a campaign again, or compare several campaigns",
+        description="Write result.json, report.md and report.html of a stored campaign again. "
+        "With several campaigns: compare their strategies.",
         epilog=_EXAMPLES,
         formatter_class=RAW,
     )
-    report.add_argument("folder", type=Path, metavar="DIR", help="the --out of `outvote fuzz`")
+    report.add_argument(
+        "folders", nargs="+", type=Path, metavar="DIR", help="the --out of `outvote fuzz`"
+    )
+    report.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="where a comparison is written; default: beside the first, as DIR-compared",
+    )
     report.set_defaults(action=_report)
 
 
 def _report(options: argparse.Namespace) -> int:
-    from outvote.fuzzing import report
+    from outvote.fuzzing import compare, report
     from outvote.terminal_fuzz import FuzzTerminal
 
-    result = report(options.folder)
-    FuzzTerminal().show(result, options.folder)
+    folders: list[Path] = options.folders
+    if len(folders) == 1:
+        if options.out is not None:
+            raise UsageError(
+                f"--out {options.out} is for the comparison of several campaigns; the reports of "
+                f"one are written into its own folder, {folders[0]}"
+            )
+        FuzzTerminal().show(report(folders[0]), folders[0])
+        return CONSISTENT
+    first = folders[0].absolute()
+    out = options.out or first.with_name(f"{first.name}-compared")
+    FuzzTerminal().show_comparison(compare(folders, out), out)
     return CONSISTENT

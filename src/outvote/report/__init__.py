@@ -12,7 +12,10 @@ from typing import Any
 
 # JSON comes first: if a later format fails, the data is already safe on disk.
 FORMATS = ("json_file", "markdown", "html")
-OWN_FORMATS = {"fuzz": ("json_file", "fuzz_markdown", "fuzz_html")}
+OWN_FORMATS = {
+    "fuzz": ("json_file", "fuzz_markdown", "fuzz_html"),
+    "report": ("json_file", "compare_markdown", "compare_html"),
+}
 
 
 def write_all(result: dict[str, Any], folder: Path) -> list[Path]:
