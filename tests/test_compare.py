@@ -133,7 +133,7 @@ def test_reports_show_the_table_and_escape_what_comes_from_outside() -> None:
     campaigns = {("<b>g1" if name == "g1" else name): c for name, c in four().items()}
     result = compared(campaigns, "now")
     text = compare_markdown.render(result)
-    assert "| a / b | 12 ± 2.83 | 3 ± 0 |" in text
+    assert "| a / b | lemon | 12 ± 2.83 | 1 ± 0 | 100.0 % ± 70.7 % | 0.5 ± 0.707 |" in text
     assert "| lemon | 2 | 15 ± 4.24 |" in text
     page = compare_html.render(result)
     assert "12 ± 2.83" in page

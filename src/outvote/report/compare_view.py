@@ -17,19 +17,16 @@ _PAIR_FIGURES = (
 
 
 def pairs_table(result: dict[str, Any]) -> Table:
-    """LEMON's table 6: a row per pair, a column per figure and strategy."""
-    names = [group["strategy"] for group in result["strategies"]]
-    headings = ["pair", *(f"{title}, {name}" for title, _, _ in _PAIR_FIGURES for name in names)]
+    """LEMON's table 6: for every pair a row per strategy."""
+    headings = ["pair", "strategy", *(title for title, _, _ in _PAIR_FIGURES)]
     rows = [
         [
             " / ".join(pair["targets"]),
-            *(
-                spread(group[key], form)
-                for _, key, form in _PAIR_FIGURES
-                for group in pair["strategies"]
-            ),
+            group["strategy"],
+            *(spread(group[key], form) for _, key, form in _PAIR_FIGURES),
         ]
         for pair in result["pairs"]
+        for group in pair["strategies"]
     ]
     return headings, rows
 
