@@ -154,6 +154,19 @@ def test_a_campaign_that_is_resumed_equals_one_that_was_not(
     assert essence(rest) == essence(whole)
 
 
+def test_totals_run_over_all_sittings(fake_model: Path, fake_data: Path, tmp_path: Path) -> None:
+    job = job_of(fake_model, fake_data, honest(), budget=Budget(mutants=16), memory_limit=1 << 20)
+    first = start(job, tmp_path / "out")
+    assert first["time"]["recycled"] >= 3
+    known = {target.name: target for target in honest()}
+    rest = resume(tmp_path / "out", known, budget=Budget(mutants=24))  # none is recycled now
+    assert rest["time"]["recycled"] == first["time"]["recycled"]
+    assert rest["time"]["making"] > first["time"]["making"]
+    for before, after in zip(first["targets"], rest["targets"], strict=True):
+        assert after["restarts"] == before["restarts"]
+        assert after["seconds"] > before["seconds"]
+
+
 def wait_for_mutants(folder: Path, least: int) -> int:
     """Look into the store of a running campaign, as another process may."""
     for _ in range(600):
