@@ -21,7 +21,7 @@ from outvote.environments.provide import provide
 from outvote.report import write_all
 from outvote.run.pool import Pool
 from outvote.search.registry import strategies
-from outvote.targets import find_target
+from outvote.targets import find_target, readers
 
 Ready = Callable[[Iterable[Target]], tuple[Target, ...]]
 
@@ -145,7 +145,8 @@ def _now() -> str:
 
 def _run(job: FuzzJob, store: Store, out: Path, watch: Watch, ready: Ready) -> dict[str, Any]:
     job = job.but(targets=ready(job.targets))
-    with Pool(job.targets, limits=job.limits, jobs=job.jobs) as pool:
+    everyone = (*job.targets, *readers(job.targets))
+    with Pool(everyone, limits=job.limits, jobs=job.jobs) as pool:
         Campaign(job, pool, store, out).run(watch)
     result = _result(store, out)
     write_all(result, out)

@@ -16,8 +16,8 @@ from outvote.commands.options import (
     budget,
     names,
     number,
-    percent,
     positive,
+    some_percent,
     target_names,
 )
 from outvote.core.errors import UsageError
@@ -72,9 +72,9 @@ def add(commands: Any) -> None:
     )
     fuzz.add_argument(
         "--until-coverage",
-        type=percent,
+        type=some_percent,
         metavar="P",
-        help="stop when P percent of the layer kinds were drawn",
+        help="stop when P percent of the layer kinds were drawn; with --budget, whichever is first",
     )
     fuzz.add_argument(
         "--out", type=Path, default=Path("outvote-fuzz"), metavar="DIR", help="default: %(default)s"
