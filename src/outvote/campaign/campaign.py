@@ -111,7 +111,7 @@ class Campaign:
             if self._store.fact("state") is None:
                 raise
             self._store.note("interrupted", True)
-            self._drifts(ask=False)  # the pool is closed by now
+            self._drifts(measure=False)  # the pool is closed by now
             return False
         self._drifts()
         self._store.note("interrupted", False)
@@ -292,9 +292,10 @@ class Campaign:
         for fingerprint in report.again - {f.fingerprint for f in report.findings}:
             self._store.again(fingerprint, number, self._now)
 
-    def _drifts(self, *, ask: bool = True) -> None:
-        seed = next(iter(self._seeds.values()))
-        for finding in self._stopwatch.drifts(self._store.samples(), seed if ask else None):
+    def _drifts(self, *, measure: bool = True) -> None:
+        seed, samples = next(iter(self._seeds.values())), self._store.samples()
+        watch = self._stopwatch
+        for finding in watch.drifts(samples, seed) if measure else watch.growths(samples):
             with self._store.transaction():
                 self._keep(self._next - 1, seed.case.model, Report([finding]))
 

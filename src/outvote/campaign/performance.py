@@ -13,7 +13,7 @@ from statistics import median
 
 from outvote.campaign.store import Sample
 
-_FEWEST = 6  # samples before a drift is believed
+_FEWEST = 7  # samples before a drift is believed
 _TIMES_SLOWER = 3.0
 # A worker of 1 GiB that leaks evenly is replaced at 3 GiB, long before it is three times as large.
 _TIMES_LARGER = 1.8
@@ -65,7 +65,7 @@ def drifts(samples: Sequence[Sample]) -> list[Drift]:
 
 def _growth(values: Sequence[float]) -> tuple[float, float]:
     """Typical value of the first and of the last third."""
-    third = max(2, len(values) // 3)
+    third = max(3, len(values) // 3)
     # The first sample includes what is done once: compiling, filling caches.
     return max(median(values[1 : third + 1]), 1e-6), median(values[-third:])
 

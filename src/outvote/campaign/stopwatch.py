@@ -19,6 +19,8 @@ from outvote.findings import Finding
 
 _RECENT = 200  # cases that say what is usual
 _FEWEST = 50
+_REPEATS = 3
+_CONFIRM = 3  # samples more, before a target is accused of a drift
 _POINTS = 12  # of a series, in a sentence
 
 
@@ -55,16 +57,31 @@ class Stopwatch:
     def sample(self, seed: Seed, number: int) -> list[Sample]:
         """A seed, as a whole, on every target: how long, and how large the worker is."""
         pool = self._runner.pool
-        runs = self._runner.alone(Trial(seed, seed.case.model))
+        # The best of a few: a busy machine makes some runs slow, and none fast.
+        repeats = [self._runner.alone(Trial(seed, seed.case.model)) for _ in range(_REPEATS)]
         return [
-            Sample(number, name, inside(run), pool.memory(name), pool.restarts[name])
-            for name, run in runs.items()
-            if run.ok
+            Sample(
+                number,
+                name,
+                min(inside(runs[name]) for runs in repeats),
+                pool.memory(name),
+                pool.restarts[name],
+            )
+            for name in self._runner.names
+            if all(runs[name].ok for runs in repeats)
         ]
 
-    def drifts(self, samples: Sequence[Sample], seed: Seed | None) -> list[Finding]:
-        """Targets that need ever more for the same work. With the seed, layers are named too."""
-        return [self._drifted(drift, seed) for drift in drifts(samples)]
+    def drifts(self, samples: Sequence[Sample], seed: Seed) -> list[Finding]:
+        """Targets that need ever more for the same work, and still do when measured again."""
+        if not drifts(samples):
+            return []
+        last = samples[-1].mutant
+        again = [sample for _ in range(_CONFIRM) for sample in self.sample(seed, last)]
+        return [self._drifted(drift, seed) for drift in drifts([*samples, *again])]
+
+    def growths(self, samples: Sequence[Sample]) -> list[Finding]:
+        """Of those, what nothing has to be measured for: memory."""
+        return [self._drifted(d, None) for d in drifts(samples) if d.what == "bytes"]
 
     def _explained(self, name: str, model: Model) -> str | None:
         """The finding of a slow layer that this model holds too."""
