@@ -115,8 +115,8 @@ def main() -> None:
         kept = found <= {finding["fingerprint"] for finding in result["findings"]}
         print(
             f"findings lost: {'none' if kept else 'SOME'}; {len(result['findings'])} in all; "
-            f"{before.shots + after.shots} workers shot, {result['flaky']} deaths did not repeat "
-            f"(second sitting), {result['time']['recycled']} workers recycled"
+            f"{before.shots + after.shots} workers shot, {result['flaky']} deaths did not repeat, "
+            f"{result['time']['recycled']} workers recycled"
         )
 
 

@@ -185,14 +185,16 @@ def test_every_key_of_a_campaign_is_documented(
     fake_model: Path, fake_data: Path, tmp_path: Path
 ) -> None:
     from outvote.campaign.job import Budget, FuzzJob, SeedFile
-    from outvote.fuzzing import start
+    from outvote.fuzzing import start, start_rival
 
     targets = (fake("a"), fake("b"), fake("liar", "lie:Rescaling"))
     seeds = (SeedFile("seed", fake_model, fake_data),)
     job = FuzzJob(seeds, targets, budget=Budget(mutants=56), inputs=8)
-    result = start(job, tmp_path)
+    start(job, tmp_path)
+    result = start_rival(job, "random", tmp_path)
     assert result["findings"]
     assert result["samples"]
+    assert result["comparison"]
     page = (ROOT / "docs" / "result-json.md").read_text()
     unnamed = {key for key in keys(result) if f"`{key}`" not in page}
     assert not unnamed, f"docs/result-json.md does not name {sorted(unnamed)}"

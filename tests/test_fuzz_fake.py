@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,14 @@ import pytest
 
 from conftest import fake
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
+from outvote.campaign.seeds import reader
 from outvote.campaign.store import FILE, Store
 from outvote.cli import main
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.fuzzing import report, resume, start
 from outvote.run.process import Limits
+from outvote.targets import BUILT_IN, find_target
 
 
 def job_of(model: Path, data: Path | None, targets: list[Target], **more: Any) -> FuzzJob:
@@ -154,6 +157,19 @@ def test_a_campaign_that_is_resumed_equals_one_that_was_not(
     assert essence(rest) == essence(whole)
 
 
+def test_totals_run_over_all_sittings(fake_model: Path, fake_data: Path, tmp_path: Path) -> None:
+    job = job_of(fake_model, fake_data, honest(), budget=Budget(mutants=16), memory_limit=1 << 20)
+    first = start(job, tmp_path / "out")
+    assert first["time"]["recycled"] >= 3
+    known = {target.name: target for target in honest()}
+    rest = resume(tmp_path / "out", known, budget=Budget(mutants=24))  # none is recycled now
+    assert rest["time"]["recycled"] == first["time"]["recycled"]
+    assert rest["time"]["making"] > first["time"]["making"]
+    for before, after in zip(first["targets"], rest["targets"], strict=True):
+        assert after["restarts"] == before["restarts"]
+        assert after["seconds"] > before["seconds"]
+
+
 def wait_for_mutants(folder: Path, least: int) -> int:
     """Look into the store of a running campaign, as another process may."""
     for _ in range(600):
@@ -282,6 +298,17 @@ def test_coverage_ends_a_campaign(fake_model: Path, fake_data: Path, tmp_path: P
     assert result["tested"] > 0
 
 
+def test_the_newest_keras_reads_seeds_and_a_helper_where_only_old_ones_run() -> None:
+    """An older Keras cannot read what a newer one wrote, nor list its layers."""
+    old = [find_target(f"keras=={v}/torch", BUILT_IN) for v in ("3.5.0", "3.9.0")]
+    assert reader([*old, BUILT_IN["jax"]]) == BUILT_IN["jax"]
+    assert reader([*old, BUILT_IN["jax"], BUILT_IN["torch"]]) == BUILT_IN["torch"]
+    assert reader(old) not in old
+    assert not reader(old).requirements
+    patched = replace(BUILT_IN["torch"], name="patched", setup=Path("fault.py"))
+    assert reader([patched, BUILT_IN["tensorflow"]]) == BUILT_IN["tensorflow"]
+
+
 def test_without_truth_the_seeds_own_answer_stands_for_it(fake_model: Path, tmp_path: Path) -> None:
     result = start(job_of(fake_model, None, one_that("lie:d2")), tmp_path / "out")
     assert any(row["largest"] > 0 for row in result["amplification"])
@@ -300,6 +327,9 @@ def test_bad_requests_are_one_sentence(
     assert "name at least one seed" in says(*out)
     assert "does not exist" in says("missing.keras", *out)
     assert "no strategy 'best'" in says(str(fake_model), "--strategy", "best", *out)
+    with pytest.raises(SystemExit):
+        main(["fuzz", str(fake_model), "--until-coverage", "0"])
+    assert "expected a percentage above 0, received '0'" in capsys.readouterr().err
     assert "no rule 'XX'" in says(str(fake_model), "--rules", "XX", *out)
     assert "holds no campaign" in says("--resume", str(tmp_path))
     start(job_of(fake_model, fake_data, honest(), budget=Budget(mutants=8)), tmp_path / "old")

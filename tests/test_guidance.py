@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outvote.campaign.performance import drifts, slow_targets
+from outvote.campaign.performance import culprit, drifts, slow_targets
 from outvote.campaign.store import Sample
 from outvote.campaign.strongest import Strongest
 from outvote.core.blobs import BlobStore
@@ -154,6 +154,31 @@ def test_memory_is_measured_from_the_last_start_of_the_worker() -> None:
     (drift,) = drifts(growing([0] * 15))
     assert (drift.target, drift.what) == ("leaky", "bytes")
     assert drifts(growing([i // 5 for i in range(15)])) == []
+
+
+def test_a_cache_that_fills_is_no_leak() -> None:
+    def sizes(values: list[int]) -> list[Sample]:
+        return [Sample(i, "a", 0.1, size << 20, 0) for i, size in enumerate(values)] + [
+            Sample(i, "b", 0.1, 100 << 20, 0) for i in range(len(values))
+        ]
+
+    assert drifts(sizes([100, 150, 200, 300, 600, 610, 615, 620, 620, 620])) == []
+    (drift,) = drifts(sizes([100, 150, 200, 250, 300, 350, 400, 450, 500, 550]))
+    assert (drift.target, drift.what) == ("a", "bytes")
+
+
+def test_the_layer_that_makes_a_target_slow_is_told_from_layers_slow_everywhere() -> None:
+    kinds = {"one": "Noise", "dense": "Dense", "two": "Noise"}
+    others = {"one": 0.0, "dense": 0.5, "two": 0.0}
+
+    def found(*own: float) -> str | None:
+        seconds = {"a": dict(zip(kinds, own, strict=True)), "b": others, "c": others}
+        return culprit(seconds, kinds, "a")
+
+    assert found(0.25, 0.5, 0.0) == "one"
+    assert found(0.25, 1.0, 0.5) == "two"  # 0.75 s by two layers of one kind, 0.5 by the other
+    assert found(0.25, 1.0, 0.25) is None  # as much by the one kind as by the other
+    assert found(0.0, 0.5, 0.0) is None
 
 
 def test_one_slow_case_is_measured_against_the_other_targets() -> None:

@@ -263,7 +263,7 @@ def read_model(
     pool: Pool, path: Path, weights: Path | None, targets: Iterable[Target] | None = None
 ) -> tuple[Model, list[list[int | None]]]:
     """Read the file in the first worker that can; released libraries before patched ones."""
-    order = sorted(targets or pool.targets.values(), key=_reading_order)
+    order = sorted(targets or pool.targets.values(), key=reading_order)
     arguments = {
         "path": str(path.absolute()),
         "weights": str(weights.absolute()) if weights else None,
@@ -282,7 +282,7 @@ def read_model(
     raise UsageError(f"reading {path} failed in {first.target}: {first.message}")
 
 
-def _reading_order(target: Target) -> tuple[Any, ...]:
+def reading_order(target: Target) -> tuple[Any, ...]:
     """Keras 3 reads, released before patched, and newest first: it knows the older forms too."""
     keras = keras_of(target.requirements)
     age = [-n for n in version_key(keras)] if keras else [-math.inf]

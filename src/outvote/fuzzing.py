@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from outvote.api import prepare_folder
+from outvote.api import prepare_folder, saved
 from outvote.campaign.campaign import Campaign, Watch, chosen_rules
+from outvote.campaign.comparison import compared
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.seeds import check_files
-from outvote.campaign.store import Store
+from outvote.campaign.store import FILE, Store
 from outvote.campaign.summary import fuzz_result
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
@@ -21,7 +22,7 @@ from outvote.gate.gate import STRICT, Gate
 from outvote.report import write_all
 from outvote.run.pool import Pool
 from outvote.search.registry import strategies
-from outvote.targets import find_target
+from outvote.targets import find_target, readers
 
 Ready = Callable[[Iterable[Target]], tuple[Target, ...]]
 
@@ -36,10 +37,7 @@ def start(
     """A new campaign in an empty folder. `ready` makes targets with versions ready to start."""
     check_files(job.seeds)
     chosen_rules(job.rules)
-    if job.strategy not in strategies():
-        raise UsageError(
-            f"there is no strategy {job.strategy!r}; choose from {', '.join(strategies())}"
-        )
+    _require_strategy(job.strategy)
     if len(job.targets) < 2:
         raise UsageError(
             f"a comparison needs two targets; received {', '.join(t.name for t in job.targets)}"
@@ -47,8 +45,37 @@ def start(
     prepare_folder(out)
     with closing(Store(out, create=True)) as store:
         store.note("job", job.stored())
-        store.note("created", datetime.now(UTC).isoformat(timespec="seconds"))
+        store.note("created", _now())
         return _run(job, store, out, watch, ready, gate)
+
+
+def require_rival(job: FuzzJob, rival: str, out: Path) -> None:
+    """Say what is in the way of `start_rival` before the first campaign is run."""
+    _require_strategy(rival)
+    if rival == job.strategy:
+        raise UsageError(f"--compare {rival} is the strategy of the campaign; name another")
+    if (out / rival / FILE).exists():
+        raise UsageError(f"{out / rival} holds a campaign already; choose another --out")
+
+
+def start_rival(
+    job: FuzzJob,
+    rival: str,
+    out: Path,
+    watch: Watch = lambda progress: None,
+    ready: Ready = provide,
+    gate: Gate = STRICT,
+) -> dict[str, Any]:
+    """The same budget with another strategy, in a folder inside; both go into one report."""
+    start(job.but(strategy=rival), out / rival, watch, ready, gate)
+    with closing(Store(out, create=False)) as store:
+        store.note("rivals", [rival])
+    return report(out, gate)
+
+
+def _require_strategy(name: str) -> None:
+    if name not in strategies():
+        raise UsageError(f"there is no strategy {name!r}; choose from {', '.join(strategies())}")
 
 
 def resume(
@@ -80,20 +107,53 @@ def resume(
 
 def report(out: Path, gate: Gate = STRICT) -> dict[str, Any]:
     """Write the reports of a stored campaign again."""
+    result = gate.judged(stored_result(out))
+    write_all(result, out)
+    return result
+
+
+def stored_result(out: Path) -> dict[str, Any]:
+    """What the campaign in a folder has come to."""
     with closing(Store(out, create=False)) as store:
         if store.fact("state") is None:
             raise UsageError(f"the campaign in {out} was stopped before its seeds had run")
-        result = gate.judged(fuzz_result(store))
-    write_all(result, out)
+        return _result(store, out)
+
+
+def _result(store: Store, out: Path) -> dict[str, Any]:
+    """The result of a campaign, with those it was compared with by `--compare`."""
+    result = fuzz_result(store)
+    rivals = [out / name for name in store.fact("rivals", [])]
+    if rivals:
+        others = {str(folder): stored_result(folder) for folder in rivals}
+        result["comparison"] = compared({str(out): result, **others}, _now())
     return result
+
+
+def compare(folders: Sequence[Path], out: Path) -> dict[str, Any]:
+    """Hold stored campaigns against each other, strategy by strategy, and write the reports."""
+    for folder in folders:
+        if [other.resolve() for other in folders].count(folder.resolve()) > 1:
+            raise UsageError(f"{folder} was named twice; a campaign is no repetition of itself")
+    result = compared({str(folder): stored_result(folder) for folder in folders}, _now())
+    if (out / FILE).exists():
+        raise UsageError(f"{out} holds a campaign, with reports of its own; choose another --out")
+    prepare_folder(out)
+    saved(lambda: write_all(result, out), out)
+    return result
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
 
 
 def _run(
     job: FuzzJob, store: Store, out: Path, watch: Watch, ready: Ready, gate: Gate
 ) -> dict[str, Any]:
     job = job.but(targets=ready(job.targets))
-    with Pool(job.targets, limits=job.limits, jobs=job.jobs) as pool:
+    everyone = (*job.targets, *readers(job.targets))
+    with Pool(everyone, limits=job.limits, jobs=job.jobs) as pool:
         Campaign(job, pool, store, out).run(watch)
-    result = gate.judged(fuzz_result(store))
+    result = gate.judged(_result(store, out))
     write_all(result, out)
     return result

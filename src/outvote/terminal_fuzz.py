@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from outvote.campaign.campaign import Progress
+from outvote.report.compare_view import pairs_table, strategies_table
 from outvote.terminal_gate import gate_lines, new_ones
 
 _EVERY = 10.0  # seconds between two lines where there is no terminal
@@ -53,6 +54,8 @@ class FuzzTerminal:
         """The findings, the rules, and where the reports are."""
         self._out.print(_findings_table(result))
         self._out.print(_rules_table(result))
+        if result["comparison"]:
+            self._tell_comparison(result["comparison"])
         for warning in result["warnings"]:
             self._out.print(f"[yellow]warning[/] {escape(warning)}")
         for line in gate_lines(result):
@@ -63,6 +66,30 @@ class FuzzTerminal:
         if result["interrupted"]:
             self._out.print(f"go on with: outvote fuzz --resume {escape(str(folder))}")
         self._out.print(f"report: {escape(str(folder / 'report.html'))}")
+
+    def show_comparison(self, result: dict[str, Any], folder: Path) -> None:
+        """Strategies side by side, and where the reports are."""
+        self._tell_comparison(result)
+        self._out.print(f"report: {escape(str(folder / 'report.html'))}")
+
+    def _tell_comparison(self, result: dict[str, Any]) -> None:
+        self._out.print(_plain_table("Strategies", strategies_table(result)))
+        self._out.print(_plain_table("Strategies by pair", pairs_table(result)))
+        for warning in result["warnings"]:
+            self._out.print(f"[yellow]warning[/] {escape(warning)}")
+        for stopped in (c["folder"] for c in result["campaigns"] if c["interrupted"]):
+            self._out.print(f"go on with: outvote fuzz --resume {escape(stopped)}")
+        self._out.print(f"[bold]COMPARED[/]  {escape(result['summary'])}")
+
+
+def _plain_table(title: str, told: tuple[list[str], list[list[str]]]) -> Table:
+    headings, rows = told
+    table = Table(title=title, title_justify="left")
+    for position, heading in enumerate(headings):
+        table.add_column(heading, justify="right" if position else "left")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
 
 
 def _line(progress: Progress) -> str:

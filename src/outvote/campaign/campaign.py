@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from outvote.campaign.family import Birth, Family, Lost, Mutant
 from outvote.campaign.investigate import Investigator, Report
@@ -89,6 +90,10 @@ class Campaign:
         self._seeds = {n + 1: seed for n, seed in enumerate(read_seeds(self._pool, self._job))}
         self._tools = self._made_tools()
         self._rules = chosen_rules(self._job.rules)
+        self._earlier = {
+            key: self._store.fact(key, {} if isinstance(own, dict) else 0)
+            for key, own in {**self._counters(), "peaks": {}}.items()
+        }
         roots = {number: seed.subject for number, seed in self._seeds.items()}
         self._family = Family(roots, self._rules, self._tools, self._job.seed)
         try:
@@ -106,6 +111,7 @@ class Campaign:
             if self._store.fact("state") is None:
                 raise
             self._store.note("interrupted", True)
+            self._drifts(measure=False)  # the pool is closed by now
             return False
         self._drifts()
         self._confirm()
@@ -301,9 +307,10 @@ class Campaign:
                 told = finding_result(finding, model, repros)
                 self._store.retold(seen.fingerprint, told)
 
-    def _drifts(self) -> None:
-        seed = next(iter(self._seeds.values()))
-        for finding in self._stopwatch.drifts(self._store.samples()):
+    def _drifts(self, *, measure: bool = True) -> None:
+        seed, samples = next(iter(self._seeds.values())), self._store.samples()
+        watch = self._stopwatch
+        for finding in watch.drifts(samples, seed) if measure else watch.growths(samples):
             with self._store.transaction():
                 self._keep(self._next - 1, seed.case.model, Report([finding]))
 
@@ -347,15 +354,23 @@ class Campaign:
         note("starting", self._starting)
         note("kinds", dict(self._kinds))
         note("rounding", self._progress.rounding)
-        note("flaky", self.runner.flaky)
-        note("recycled", self.runner.recycled)
-        note("restarts", dict(self._pool.restarts))
-        note("busy", self.runner.busy)
-        note("looking", self._looking)
-        note("making", self._making)
-        note("looks", self._investigator.looks)
-        note("refused_draws", self._tools.maker.refused)
-        note("peaks", dict(self._pool.peaks))
+        peaks = self._earlier["peaks"]
+        note("peaks", {n: max(own, peaks.get(n, 0)) for n, own in self._pool.peaks.items()})
+        for key, own in self._counters().items():
+            note(key, _added(self._earlier[key], own))
+
+    def _counters(self) -> dict[str, Any]:
+        """What this sitting adds to the totals of the campaign."""
+        return {
+            "flaky": self.runner.flaky,
+            "recycled": self.runner.recycled,
+            "restarts": dict(self._pool.restarts),
+            "busy": dict(self.runner.busy),
+            "looking": self._looking,
+            "making": self._making,
+            "looks": self._investigator.looks,
+            "refused_draws": self._tools.maker.refused,
+        }
 
     def _update(self) -> None:
         progress = self._progress
@@ -380,6 +395,13 @@ class Campaign:
 
     def _spent(self) -> bool:
         return self._share() >= 1.0
+
+
+def _added(one: Any, other: Any) -> Any:
+    """The sum of two numbers, or of two dicts of numbers by their keys."""
+    if isinstance(other, dict):
+        return {key: one.get(key, 0) + value for key, value in other.items()}
+    return one + other
 
 
 def chosen_rules(names: Sequence[str]) -> dict[str, Rule]:

@@ -13,10 +13,13 @@ from statistics import median
 
 from outvote.campaign.store import Sample
 
-_FEWEST = 6  # samples before a drift is believed
+_FEWEST = 7  # samples before a drift is believed
 _TIMES_SLOWER = 3.0
-_TIMES_LARGER = 3.0
+# A worker of 1 GiB that leaks evenly is replaced at 3 GiB, long before it is three times as large.
+_TIMES_LARGER = 1.8
+_STILL = 1.2  # what fills a cache stops growing; a leak does not
 _SLOW_SECONDS = 0.5  # a case below this is not called slow
+_MOST = 0.5  # share of the time lost that one kind of layer has to explain
 _OUT_OF_LINE = 20.0  # times slower than usual, against the other targets
 
 
@@ -53,7 +56,8 @@ def drifts(samples: Sequence[Sample]) -> list[Drift]:
             continue
         common = max(1.0, min(after / before for before, after in growth.values()))
         for target, (before, after) in growth.items():
-            if after / before > limit * common:
+            grows = what == "seconds" or _still_grows([float(s.bytes) for s in series[target]])
+            if after / before > limit * common and grows:
                 points = tuple((s.mutant, float(getattr(s, what))) for s in series[target])
                 found.append(Drift(target, what, before, after, points))
     return found
@@ -61,9 +65,33 @@ def drifts(samples: Sequence[Sample]) -> list[Drift]:
 
 def _growth(values: Sequence[float]) -> tuple[float, float]:
     """Typical value of the first and of the last third."""
-    third = max(2, len(values) // 3)
+    third = max(3, len(values) // 3)
     # The first sample includes what is done once: compiling, filling caches.
     return max(median(values[1 : third + 1]), 1e-6), median(values[-third:])
+
+
+def _still_grows(values: Sequence[float]) -> bool:
+    """Whether the second half of a series grew too."""
+    half = values[len(values) // 2 :]
+    return median(half[-2:]) > _STILL * median(half[:2])
+
+
+def culprit(
+    seconds: Mapping[str, Mapping[str, float]], kinds: Mapping[str, str], target: str
+) -> str | None:
+    """The slowest layer of the kind on which a target loses most of its time to the others.
+
+    `seconds`: by target and layer; `kinds`: of the layers. None where no kind explains most of it.
+    """
+    lost: dict[str, float] = {}
+    for layer, taken in seconds[target].items():
+        others = [own[layer] for name, own in seconds.items() if name != target and layer in own]
+        lost[layer] = max(0.0, taken - median(others)) if others else 0.0
+    for kind in dict.fromkeys(kinds[layer] for layer in lost):
+        own = {layer: value for layer, value in lost.items() if kinds[layer] == kind}
+        if sum(own.values()) > _MOST * sum(lost.values()):
+            return max(own, key=lambda layer: own[layer])
+    return None
 
 
 def slow_targets(seconds: Mapping[str, float], usual: Mapping[str, float]) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outvote.campaign.job import FuzzJob, SeedFile
+from outvote.checking import reading_order
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.target import Target
@@ -17,6 +18,7 @@ from outvote.judge.truth import Truth, interpret
 from outvote.modelfile import inspect
 from outvote.mutate.subject import Subject
 from outvote.run.pool import Pool, Request
+from outvote.targets import readers
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,10 @@ def with_truth(seed: Seed, outputs: Outputs) -> Seed:
 
 
 def reader(targets: Sequence[Target]) -> Target:
-    """Who reads models and says what new layers would be: a released library, quick at it."""
+    """Who reads models and says what new layers would be: as in a check, and quick at it."""
     order = ("torch", "jax", "numpy", "tensorflow")
     rank = {name: place for place, name in enumerate(order)}
     return min(
-        targets,
-        key=lambda t: (t.setup is not None, t.mode != "eager", rank.get(t.backend, len(order))),
+        [*targets, *readers(targets)],
+        key=lambda t: (reading_order(t), rank.get(t.backend, len(order))),
     )

@@ -54,6 +54,7 @@ def fuzz_result(store: Store) -> dict[str, Any]:
         "samples": [list(vars(sample).values()) for sample in store.samples()],
         "bugs": _bugs(findings),
         "findings": findings,
+        "comparison": None,
     }
 
 

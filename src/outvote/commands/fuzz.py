@@ -16,8 +16,8 @@ from outvote.commands.options import (
     budget,
     names,
     number,
-    percent,
     positive,
+    some_percent,
     target_names,
 )
 from outvote.core.errors import UsageError
@@ -30,6 +30,8 @@ examples:
       a model of your own, for twenty minutes
   outvote fuzz lenet5 transformer --strategy random --seed 7 --out baseline
       several seeds, without guidance, repeatable
+  outvote fuzz lenet5 --budget 10m --compare random
+      the same budget again with the other strategy; the report holds both
   outvote fuzz --resume baseline --budget 2000
       go on with a campaign that was stopped, or wants more
   outvote fuzz lenet5 --budget 20m --known known.toml --fail-on bug
@@ -63,13 +65,18 @@ def add(commands: Any) -> None:
     )
     fuzz.add_argument("--strategy", default="lemon", help="lemon or random (%(default)s)")
     fuzz.add_argument(
+        "--compare",
+        metavar="STRATEGY",
+        help="then spend the same budget on another strategy, and hold the two against each other",
+    )
+    fuzz.add_argument(
         "--budget", type=budget, metavar="N|TIME", help="mutants (500) or time (20m); default: 500"
     )
     fuzz.add_argument(
         "--until-coverage",
-        type=percent,
+        type=some_percent,
         metavar="P",
-        help="stop when P percent of the layer kinds were drawn",
+        help="stop when P percent of the layer kinds were drawn; with --budget, whichever is first",
     )
     fuzz.add_argument(
         "--out", type=Path, default=Path("outvote-fuzz"), metavar="DIR", help="default: %(default)s"
@@ -121,7 +128,7 @@ def _fuzz(options: argparse.Namespace) -> int:
     from outvote.campaign.job import Budget, FuzzJob
     from outvote.config import load_config
     from outvote.environments.provide import provide
-    from outvote.fuzzing import resume, start
+    from outvote.fuzzing import require_rival, resume, start, start_rival
     from outvote.run.process import Limits
     from outvote.targets import choose, known_targets
     from outvote.terminal import Terminal
@@ -149,6 +156,11 @@ def _fuzz(options: argparse.Namespace) -> int:
                 f"--resume goes on with the seeds of {options.resume}; "
                 f"leave out {options.seeds[0]!r}"
             )
+        if options.compare is not None:
+            raise UsageError(
+                f"--compare {options.compare} is for new campaigns; to compare stored ones: "
+                f"outvote report {options.resume} OTHER"
+            )
         out = options.resume
         with terminal.live() as watch:
             result = resume(out, known, watch, wanted, options.jobs, ready, gate)
@@ -170,10 +182,18 @@ def _fuzz(options: argparse.Namespace) -> int:
             confirm=options.confirm,
             limits=Limits(silence_seconds=options.timeout),
         )
+        if options.compare is not None:
+            require_rival(job, options.compare, out)
         with terminal.live() as watch:
             result = start(job, out, watch, ready, gate)
+        if options.compare is not None and not result["interrupted"]:
+            with terminal.live() as watch:
+                result = start_rival(job, options.compare, out, watch, ready, gate)
     terminal.show(result, out)
-    return INTERRUPTED if result["interrupted"] else exit_code(result)
+    compared = result["comparison"] or {"campaigns": ()}
+    if result["interrupted"] or any(c["interrupted"] for c in compared["campaigns"]):
+        return INTERRUPTED
+    return exit_code(result)
 
 
 def _default(known: Any) -> list[str] | None:

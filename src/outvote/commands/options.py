@@ -94,6 +94,14 @@ def percent(text: str) -> float:
     return value
 
 
+def some_percent(text: str) -> float:
+    """A number above 0, up to 100."""
+    value = percent(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError(f"expected a percentage above 0, received {text!r}")
+    return value
+
+
 def number(text: str) -> float:
     """A number from 0."""
     try:

@@ -16,6 +16,7 @@ FORMATS = ("json_file", "markdown", "html", "junit", "sarif")
 OWN_FORMATS = {
     "fuzz": ("json_file", "fuzz_markdown", "fuzz_html", "junit", "sarif"),
     "bisect": ("json_file", "markdown", "html"),
+    "report": ("json_file", "compare_markdown", "compare_html"),
 }
 
 

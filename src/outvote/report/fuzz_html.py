@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from outvote.report import compare_html
 from outvote.report.files import write_atomically
 from outvote.report.html import asset, policy, template
 from outvote.report.json_file import plain
@@ -25,6 +26,7 @@ def render(result: dict[str, Any]) -> str:
         result=told,
         style=asset("report.css") + asset("fuzz.css"),
         policy=policy([]),
+        comparison=compare_html.view(told["comparison"]) if told["comparison"] else None,
         throughput=throughput(told),
         memory=series(told["samples"], column=3, scale=1 / 2**20),
         seconds=series(told["samples"], column=2, scale=1000.0),

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from outvote.report.compare_markdown import tables
 from outvote.report.files import write_atomically
 from outvote.report.markdown import escape, known_findings
+from outvote.report.markdown_table import table
 from outvote.report.wording import number, share
 
 
@@ -32,7 +33,7 @@ def render(result: dict[str, Any]) -> str:
         "",
         "## Findings",
         "",
-        *_table(
+        *table(
             ("finding", "verdict", "kind", "times", "bred by", "what"),
             [
                 (
@@ -51,13 +52,13 @@ def render(result: dict[str, Any]) -> str:
         "",
         "## Bugs by target and kind",
         "",
-        *_table(
+        *table(
             ("target", "kind", "first shown by mutants", "by seeds"),
             [(b["target"], b["kind"], b["by_mutants"], b["by_seeds"]) for b in result["bugs"]],
         ),
         "## Amplification",
         "",
-        *_table(
+        *table(
             ("seed", "pair", "inconsistencies", "mutants only", "mean D_MAD", "amplification"),
             [
                 (
@@ -73,7 +74,7 @@ def render(result: dict[str, Any]) -> str:
         ),
         "## Rules",
         "",
-        *_table(
+        *table(
             ("rule", "mutants", "valid", "amplified", "findings"),
             [
                 (r["rule"], r["tested"], r["valid"], r["amplified"], r["findings"])
@@ -81,20 +82,10 @@ def render(result: dict[str, Any]) -> str:
             ],
         ),
     ]
+    if result["comparison"]:
+        lines += tables(result["comparison"])
     return "\n".join(lines) + "\n"
 
 
 def _mean(value: float | None) -> str:
     return "–" if value is None else number(value)
-
-
-def _table(headings: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
-    if not rows:
-        return ["None.", ""]
-    told = [" | ".join(_cell(value) for value in row) for row in rows]
-    rule = "|".join("---" for _ in headings)
-    return [f"| {' | '.join(headings)} |", f"|{rule}|", *(f"| {row} |" for row in told), ""]
-
-
-def _cell(value: Any) -> str:
-    return " ".join(str(value).split()).replace("|", "\\|")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 MISSING = "not a number"
@@ -48,6 +48,15 @@ def duration(value: float | None) -> str:
 def share(value: float | None) -> str:
     """A part of one as a percentage."""
     return "–" if value is None else f"{100 * value:.1f} %"
+
+
+def spread(figure: dict[str, Any], form: Callable[[float | None], str] = number) -> str:
+    """A mean with its standard deviation, if several were measured: 28.8 ± 4.1."""
+    if figure["mean"] is None:
+        return "–"
+    if figure["deviation"] is None:
+        return form(figure["mean"])
+    return f"{form(figure['mean'])} ± {form(figure['deviation'])}"
 
 
 def some(values: Sequence[Any], most: int = 8) -> str:

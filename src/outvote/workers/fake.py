@@ -249,6 +249,30 @@ def _memory(outputs: list[Array]) -> list[Array]:
     return outputs
 
 
+def _ever_slower() -> Callable[[list[Array]], list[Array]]:
+    """One percent slower with every call, from a millisecond on."""
+    seconds = 0.001
+
+    def misdeed(outputs: list[Array]) -> list[Array]:
+        nonlocal seconds
+        time.sleep(seconds)
+        seconds *= 1.01
+        return outputs
+
+    return misdeed
+
+
+def _leaking() -> Callable[[list[Array]], list[Array]]:
+    """A mebibyte with every call that is never given back."""
+    kept: list[Array] = []
+
+    def misdeed(outputs: list[Array]) -> list[Array]:
+        kept.append(np.ones(1 << 20, np.uint8))
+        return outputs
+
+    return misdeed
+
+
 def _error(outputs: list[Array]) -> list[Array]:
     raise ValueError("the fake target was told to raise")
 
@@ -271,6 +295,8 @@ MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
     "exit": _exit,
     "hang": _hang,
     "slow": _slow,
+    "slower": _ever_slower(),
+    "leak": _leaking(),
     "flood": _flood,
     "garbage": _garbage,
     "memory": _memory,
