@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import subprocess
 import sys
 import tempfile
@@ -31,6 +32,7 @@ from outvote.result import check_result
 from outvote.run.pool import Pool
 from outvote.targets import choose, known_targets, readers
 
+_X86 = platform.machine() == "x86_64"
 _HOLES = "np.array([[[1,2],[0,0],[3,1],[0,0],[2,2]],[[0,0],[1,1],[2,0],[1,3],[0,0]]], 'float32')"
 _SPECIAL = "np.array([[-1.0],[0.3],[2.0],[np.inf],[np.nan]], 'float32')"
 _BINS = "layers.Discretization(bin_boundaries=[0.0, 1.0, 2.0]"
@@ -109,8 +111,10 @@ BUGS = (
         _POOLING, (6, 8, 2), ("torch",)),
     Bug(16, "UpSampling2D bicubic", "layers.UpSampling2D(2, interpolation='bicubic')", (4, 4, 1),
         ("torch", "openvino"), right=("tensorflow", "jax", "numpy")),
+    # OpenVINO drops the NaN on x86_64 only, and then the votes are two against two.
     Bug(17, "MaxPooling2D over NaN", "layers.MaxPooling2D(2)", (4, 4, 1),
-        ("tensorflow", "openvino"), right=("jax", "torch", "numpy"), tied=True,
+        ("tensorflow", "openvino") if _X86 else ("tensorflow",), tied=_X86,
+        right=("jax", "torch", "numpy", "openvino"),
         data="np.where(np.arange(16) == 5, np.nan, np.arange(16.0)).reshape(1,4,4,1)"),
 )  # fmt: skip
 
