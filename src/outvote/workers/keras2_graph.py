@@ -141,9 +141,10 @@ def _program(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Program:
     return program
 
 
-def _function(inputs: list[Tensor], outputs: list[Tensor]) -> Callable[[list[Array]], list[Array]]:
+def _function(inputs: list[Tensor], outputs: list[Tensor]) -> Any:
     if K.backend() == "mxnet":
-        return importlib.import_module("outvote.workers.keras2_mxnet").function(inputs, outputs)
+        module = importlib.import_module("outvote.workers.keras2_mxnet")
+        return module.function(inputs, outputs)
     return K.function(inputs, outputs)
 
 
