@@ -96,6 +96,16 @@ def test_a_layer_that_came_later_is_a_gap(pool: Pool, keras_file: Build) -> None
     assert "Keras 3.3.3 has no layer RMSNormalization" in run.message
 
 
+def test_each_version_takes_its_own_default(pool: Pool, keras_file: Build) -> None:
+    """Discretization computed in int64 before 3.12, and wrongly so in a graph of TensorFlow."""
+    layer = "layers.Discretization(bin_boundaries=[0.1, 0.5])"
+    path = keras_file(f"model = keras.Sequential([keras.Input((1,)), {layer}])")
+    model, _ = read_model(pool, path, None, [BUILT_IN["jax"]])
+    run = asked(pool, "keras==3.3.3/jax", model.to_json(), np.array([[0.3], [2.0]], "float32"))
+    assert run.ok, run.message
+    assert (run.reply["dtypes"], run.arrays[0].tolist()) == (["int32"], [[1], [2]])
+
+
 def asked(pool: Pool, name: str, model: Any, x: Any, **more: Any) -> Run:
     arguments = {"model": model, "inputs": [pool.blobs.put(x)], "batch": len(x), **more}
     return pool.ask(name, Request("run", arguments))

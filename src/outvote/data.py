@@ -75,7 +75,7 @@ def fit(
     model: Model,
     source: str,
     allow_nan: bool,
-    allow_empty: bool = False,
+    allow_empty: bool | None = None,  # None: not to be had
 ) -> Data:
     """Arrays in the order and types of the model's inputs; whatever does not fit is refused."""
     names = _input_names(arrays, model, source)
@@ -85,9 +85,9 @@ def fit(
     )
     count = len(inputs[0])
     if count == 0 and not allow_empty:
+        hint = "" if allow_empty is None else ", or --allow-empty if that is what you test"
         raise UsageError(
-            f"{source} holds no inputs: {names[0]} has shape {inputs[0].shape}; "
-            "add some, or --allow-empty if an empty batch is what you test"
+            f"{source} holds no inputs: {names[0]} has shape {inputs[0].shape}; add some{hint}"
         )
     for name, array in zip(names, inputs, strict=True):
         if len(array) != count:
