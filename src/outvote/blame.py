@@ -47,8 +47,8 @@ class Blame:
             first = self._one(0) if self.one_input else self._batch_of(0)
             located = self._localize(first, reference, involved)
             faults = findings_from_faults(located, involved, first[:1])
-            found = [finding for finding in faults if involved(finding) & set(raised)]
-        told = {name for finding in found for name in involved(finding)}
+            found = [finding for finding in faults if told_by(finding) & set(raised)]
+        told = {name for finding in found for name in told_by(finding)}
         rest = {name: run for name, run in runs.items() if name not in told}
         return found + findings_from_failures(rest, self.pool.targets, self.case.model)
 
@@ -170,7 +170,7 @@ class Blame:
         return names.index(finding.layer.name) if finding.layer else len(names)
 
 
-def involved(finding: Finding) -> set[str]:
+def told_by(finding: Finding) -> set[str]:
     """The targets of a finding, and those whose refusal speaks against them."""
     refused = finding.fault if finding.fault and finding.fault.is_refused else None
     return {*finding.targets, *(refused.failures if refused else ())}

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from outvote.blame import Blame, choose_reference, involved
+from outvote.blame import Blame, choose_reference, told_by
 from outvote.campaign.oracle import Judged
 from outvote.campaign.runner import Runner, Trial
 from outvote.campaign.seeds import Seed
@@ -134,7 +134,7 @@ class Investigator:
             report.findings.append(finding)
             if finding.layer is not None:
                 self._remember(finding, finding.layer)
-            for name in involved(finding) & set(fresh):
+            for name in told_by(finding) & set(fresh):
                 run = fresh[name]
                 key = _failure_key(name, run.layer, run.message, case.model)
                 self._failures[key] = finding.fingerprint
