@@ -96,15 +96,21 @@ def test_a_layer_that_came_later_is_a_gap(pool: Pool, keras_file: Build) -> None
     assert "Keras 3.3.3 has no layer RMSNormalization" in run.message
 
 
+def test_each_version_takes_its_own_default(pool: Pool, keras_file: Build) -> None:
+    """Discretization computed in int64 before 3.12, and wrongly so in a graph of TensorFlow."""
+    layer = "layers.Discretization(bin_boundaries=[0.1, 0.5])"
+    path = keras_file(f"model = keras.Sequential([keras.Input((1,)), {layer}])")
+    model, _ = read_model(pool, path, None, [BUILT_IN["jax"]])
+    run = asked(pool, "keras==3.3.3/jax", model.to_json(), np.array([[0.3], [2.0]], "float32"))
+    assert run.ok, run.message
+    assert (run.reply["dtypes"], run.arrays[0].tolist()) == (["int32"], [[1], [2]])
+
+
 def asked(pool: Pool, name: str, model: Any, x: Any, **more: Any) -> Run:
     arguments = {"model": model, "inputs": [pool.blobs.put(x)], "batch": len(x), **more}
     return pool.ask(name, Request("run", arguments))
 
 
-# BatchNormalization differs on MXNet by 0.97; whether MXNet or our worker is wrong is not known.
-_MXNET = pytest.param(
-    "mxnet", marks=pytest.mark.xfail(strict=True, reason="BatchNormalization differs on MXNet")
-)
 CLASSIC = ("keras==2.1.4/tensorflow", "keras==2.1.4/theano")
 CNN = """
 x = keras.Input((8, 8, 3))
@@ -136,7 +142,7 @@ def classic() -> Iterator[Callable[[str], Pool]]:
         yield with_target
 
 
-@pytest.mark.parametrize("name", [*CLASSIC, _MXNET])
+@pytest.mark.parametrize("name", [*CLASSIC, "mxnet"])
 def test_a_classic_target_agrees_with_keras_3_and_steps_through_layers(
     classic: Callable[[str], Pool], keras_file: Build, name: str
 ) -> None:
@@ -169,6 +175,25 @@ def test_the_pooling_bug_of_the_paper_is_in_the_real_library(
     assert moved.ok, moved.message
     apart = np.abs(moved.arrays[0] - run.arrays[0]).max()
     assert 0 < apart < 1e-4
+
+
+def test_keras_mxnet_leaves_out_a_trained_gamma(
+    classic: Callable[[str], Pool], keras_file: Build
+) -> None:
+    """Its own bug: it never tells MXNet, which fixes gamma at 1 unless told otherwise, not to."""
+    pool = classic("mxnet")
+    weights = np.array([[2, 3, 4], [0, 0, 1], [1, 1, 1], [4, 4, 1]], "float32")
+    path = keras_file(
+        "model = keras.Sequential([keras.Input((3,)), layers.BatchNormalization()])\n"
+        f"model.set_weights([np.array(w) for w in {weights.tolist()}])"
+    )
+    model, _ = read_model(pool, path, None, [BUILT_IN["jax"]])
+    x = np.array([[1, 2, 3], [3, 5, 7]], "float32")
+    gamma, beta, mean, variance = weights
+    plain = (x - mean) / np.sqrt(variance + 1e-3)
+    right, wrong = (asked(pool, name, model.to_json(), x).arrays[0] for name in ("jax", "mxnet"))
+    np.testing.assert_allclose(right, gamma * plain + beta, rtol=1e-5)
+    np.testing.assert_allclose(wrong, plain + beta, rtol=1e-5)
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,8 @@ def check(
     config: str | Path | None = None,
     custom: str | Path | None = None,
     allow_code: bool = False,
+    allow_nan: bool = False,
+    allow_empty: bool = False,
     settings: Settings | None = None,
     find_links: Sequence[str] = (),
 ) -> Result:
@@ -71,6 +73,8 @@ def check(
             settings=settings or Settings(),
             custom=Path(custom) if custom else None,
             allow_code=allow_code,
+            allow_nan=allow_nan,
+            allow_empty=allow_empty,
             links=tuple(find_links),
         )
         return run_job(job, Path(out) if out else None)

@@ -105,7 +105,7 @@ def run_bisect(job: BisectJob, watch: Watch = silent, announce: Announce = unsee
             if arrays is None:
                 data = random_data(model, _RANDOM_INPUTS, job.seed)
             else:
-                data = fit(arrays, model, str(job.data), allow_nan=True)
+                data = fit(arrays, model, str(job.data), allow_nan=True, allow_empty=True)
             case = Case(model, shapes, data, Truth())
             _Bench(pool, case, found, watch, announce).search(against)
         except KeyboardInterrupt:
@@ -261,6 +261,8 @@ class _Bench:
         outputs = _outputs(run)
         limit = max(map(model_tolerance, outputs.dtypes), default=0.0)
         count = min(4, self.case.data.count)
+        if count == 0:
+            return limit
         noise = measure_noise(
             self.pool, self.case.model, self.case.data, range(count), {name: outputs}, [name]
         )

@@ -44,11 +44,11 @@ class Blame:
         if raised:
             involved = {**self._finished, **{name: self.pool.targets[name] for name in raised}}
             reference = choose_reference(tuple(self._finished), involved)
-            first = [0] if self.one_input else self._batch_of(0)
+            first = self._one(0) if self.one_input else self._batch_of(0)
             located = self._localize(first, reference, involved)
-            faults = findings_from_faults(located, involved, [0])
-            found = [finding for finding in faults if set(finding.targets) & set(raised)]
-        told = {name for finding in found for name in finding.targets}
+            faults = findings_from_faults(located, involved, first[:1])
+            found = [finding for finding in faults if told_by(finding) & set(raised)]
+        told = {name for finding in found for name in told_by(finding)}
         rest = {name: run for name, run in runs.items() if name not in told}
         return found + findings_from_failures(rest, self.pool.targets, self.case.model)
 
@@ -82,18 +82,22 @@ class Blame:
         }
         agreeing = [name for name in voted.majority if name in finished]
         reference = choose_reference(agreeing or list(finished), finished)
-        worst = pair.worst_input
-        whole = self._batch_of(worst)
-        for indices in ([worst], whole) if self.one_input else (whole,):
+        worst = self._one(pair.worst_input)
+        whole = self._batch_of(pair.worst_input)
+        for indices in (worst, whole) if self.one_input else (whole,):
             located = self._localize(indices, reference, finished)
-            faults = findings_from_faults(located, finished, [worst])
+            faults = findings_from_faults(located, finished, worst)
             found = [finding for finding in faults if set(finding.targets) & set(pair.targets)]
-            if found or len(whole) == 1:
+            if found or len(whole) <= 1:
                 break
         return found or [self._whole_graph(pair, voted, located)]
 
+    def _one(self, index: int) -> list[int]:
+        """That input alone; of an empty batch, none."""
+        return [index] if self.case.data.count else []
+
     def _batch_of(self, index: int) -> list[int]:
-        batch = balanced_batch(self.case.data.count, self.batch_size)
+        batch = max(1, balanced_batch(self.case.data.count, self.batch_size))
         start = index // batch * batch
         return list(range(start, min(start + batch, self.case.data.count)))
 
@@ -133,7 +137,7 @@ class Blame:
             triage="precision",
             distance=None if np.isnan(worst) else worst,
             metric=metric.name if metric else None,
-            inputs=(pair.worst_input,),
+            inputs=tuple(self._one(pair.worst_input)),
             localization=located,
         )
         if not compiled and finding.kind == "inconsistency":
@@ -144,7 +148,7 @@ class Blame:
         layer = first_deviating_layer(
             self.pool,
             self.case.model,
-            self.case.data.take([pair.worst_input]),
+            self.case.data.take(self._one(pair.worst_input)),
             (other, suspect),
             self.settings,
         )
@@ -164,6 +168,12 @@ class Blame:
         """Findings stand in the order of their layers; those without one come last."""
         names = [layer.name for layer in self.case.model.layers]
         return names.index(finding.layer.name) if finding.layer else len(names)
+
+
+def told_by(finding: Finding) -> set[str]:
+    """The targets of a finding, and those whose refusal speaks against them."""
+    refused = finding.fault if finding.fault and finding.fault.is_refused else None
+    return {*finding.targets, *(refused.failures if refused else ())}
 
 
 def choose_reference(candidates: Sequence[str], targets: Mapping[str, Target]) -> str:

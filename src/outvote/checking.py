@@ -53,6 +53,7 @@ class Job:
     custom: Path | None = None
     allow_code: bool = False
     allow_nan: bool = False
+    allow_empty: bool = False  # data with no instances is what the user tests
     count: int | None = None  # use the first so many inputs
     batch_size: int = 32
     seed: int = 0
@@ -165,7 +166,11 @@ def _stages(job: Job, checked: Checked, pool: Pool, watch: Watch) -> None:
     unclear = [pair for pair in checked.comparisons if pair.inconsistent]
     if unclear:
         _explain(job, checked, pool, case, blame, unclear, watch)
-    if len(checked.outputs) > 1 and checked.verdict == "consistent":
+    if not count:
+        checked.warnings.append(
+            "the batch is empty: only errors, shapes and types were compared, no values"
+        )
+    elif len(checked.outputs) > 1 and checked.verdict == "consistent":
         _look_inside(job, checked, pool, blame, watch)
     checked.findings = [_own_precision(f, checked.hellos) for f in checked.findings]
     if job.minimise > 0 and any(f.triage != "precision" for f in checked.findings):
@@ -335,7 +340,7 @@ def _data(job: Job, model: Model, arrays: Mapping[str, Array] | None) -> Data:
     source = str(job.data) if isinstance(job.data, Path) else "arrays"
     if job.count is not None:
         arrays = {name: array[: job.count] for name, array in arrays.items()}
-    return fit(arrays, model, source, job.allow_nan)
+    return fit(arrays, model, source, job.allow_nan, job.allow_empty)
 
 
 def _run_everywhere(
@@ -347,7 +352,7 @@ def _run_everywhere(
         "inputs": [pool.blobs.put(array) for array in case.data.inputs],
         "batch": batch,
     }
-    steps = len(case.model.layers) * -(-case.data.count // batch)
+    steps = len(case.model.layers) * max(1, -(-case.data.count // max(1, batch)))
 
     def done(run: Run) -> None:  # noted at once: an interruption keeps what has finished
         checked.runs[run.target] = run

@@ -31,7 +31,8 @@ class Data:
         return len(self.inputs[0])
 
     def take(self, indices: Sequence[int]) -> tuple[Array, ...]:
-        return tuple(item[list(indices)] for item in self.inputs)
+        chosen = np.array(indices, dtype=np.intp)  # of none as well
+        return tuple(item[chosen] for item in self.inputs)
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,13 @@ def load_data(path: Path) -> dict[str, Array]:
         raise UsageError(f"{path} is not a readable .npz file: {error}") from error
 
 
-def fit(arrays: Mapping[str, Array], model: Model, source: str, allow_nan: bool) -> Data:
+def fit(
+    arrays: Mapping[str, Array],
+    model: Model,
+    source: str,
+    allow_nan: bool,
+    allow_empty: bool | None = None,  # None: not to be had
+) -> Data:
     """Arrays in the order and types of the model's inputs; whatever does not fit is refused."""
     names = _input_names(arrays, model, source)
     inputs = tuple(
@@ -77,12 +84,15 @@ def fit(arrays: Mapping[str, Array], model: Model, source: str, allow_nan: bool)
         for name, item in zip(names, model.inputs, strict=True)
     )
     count = len(inputs[0])
-    if count == 0:
-        raise UsageError(f"{source} holds no inputs: {names[0]} has shape {inputs[0].shape}")
+    if count == 0 and not allow_empty:
+        hint = "" if allow_empty is None else ", or --allow-empty if that is what you test"
+        raise UsageError(
+            f"{source} holds no inputs: {names[0]} has shape {inputs[0].shape}; add some{hint}"
+        )
     for name, array in zip(names, inputs, strict=True):
         if len(array) != count:
             raise UsageError(f"{names[0]} has {count} instances but {name} has {len(array)}")
-    truth = arrays.get("y")
+    truth = arrays.get("y") if count else None  # of an empty batch nothing is known
     if truth is not None:
         truth = _fit_truth(np.asarray(truth), count)
     return Data(inputs, truth, source)

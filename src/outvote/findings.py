@@ -128,7 +128,9 @@ def findings_from_faults(
     grouped: dict[tuple[str | None, str, str], list[Fault]] = {}
     for fault in localization.faults:
         for library in _accused_libraries(fault, targets):
-            grouped.setdefault((library, fault.layer.kind, fault.kind), []).append(fault)
+            accused = _guilty(fault, library, targets)[:1]
+            kind = fault.deed_of(*accused or (None,)).kind
+            grouped.setdefault((library, fault.layer.kind, kind), []).append(fault)
     return [
         _from_fault(faults[0], library, len(faults) - 1, localization, targets, inputs)
         for (library, _, _), faults in grouped.items()
@@ -141,6 +143,11 @@ def _accused_libraries(fault: Fault, targets: Mapping[str, Target]) -> Iterable[
         return [None]
     kind = fault.layer.kind
     return dict.fromkeys(cause_of(targets[name], kind) for name in fault.vote.outvoted)
+
+
+def _guilty(fault: Fault, library: str | None, targets: Mapping[str, Target]) -> list[str]:
+    kind = fault.layer.kind
+    return [name for name in fault.vote.outvoted if cause_of(targets[name], kind) == library]
 
 
 def cause_of(target: Target, layer_kind: str | None) -> str:
@@ -159,16 +166,20 @@ def _from_fault(
     inputs: Sequence[int],
 ) -> Finding:
     layer = fault.layer
-    guilty = [n for n in fault.vote.outvoted if cause_of(targets[n], layer.kind) == library]
+    guilty = _guilty(fault, library, targets)
     involved = guilty or [name for group in fault.vote.groups for name in group]
     accused = guilty[0] if guilty else None
+    deed = fault.deed_of(accused)
+    unlike = (
+        "an empty result, and the others refuse," if fault.is_refused else "another shape or dtype"
+    )
     place = f"{layer.kind} layer {layer.name!r}"
     what = {
-        "inconsistency": f"differs by {fault.distance:.2g} (relative)",
+        "inconsistency": f"differs by {deed.distance:.2g} (relative)",
         "nan": f"{'gives' if _has_nan(fault, guilty) else 'drops'} NaN, unlike the others,",
-        "shape": "gives another shape or dtype",
+        "shape": f"gives {unlike}",
         "crash": f"fails ({_shorten('; '.join(fault.failures.values()))})",
-    }[fault.kind]
+    }[deed.kind]
     title = f"{accused} {what} in {place}" if accused else f"{place}: {_told(involved)} disagree"
     reason = (
         f"The layer was run alone on each target with the tensors of {localization.reference}; "
@@ -178,15 +189,15 @@ def _from_fault(
         more = f"layer{'s' * (same_kind > 1)}"
         reason += f" {same_kind} more {layer.kind} {more} show{'s' * (same_kind == 1)} the same."
     return Finding(
-        kind=fault.kind,
+        kind=deed.kind,
         title=title,
         reason=reason,
         targets=tuple(involved),
         accused=accused,
-        triage="bug" if accused else "unknown",
+        triage=deed.triage if accused else "unknown",
         layer=layer,
-        distance=fault.distance if math.isfinite(fault.distance) else None,
-        metric="relative" if fault.kind == "inconsistency" else None,
+        distance=deed.distance if math.isfinite(deed.distance) else None,
+        metric="relative" if deed.kind == "inconsistency" else None,
         inputs=tuple(inputs),
         library=library,
         fault=fault,

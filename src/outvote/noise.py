@@ -96,8 +96,11 @@ def measure_noise(
             for place, moved in enumerate(run.arrays):
                 plain = outputs[name].arrays[place][list(indices)]
                 if moved.shape == plain.shape:
-                    distances = np.nan_to_num(distance_relative(plain, moved), nan=0.0)
-                    movement[place] = np.maximum(movement[place], distances)
+                    distances = distance_relative(plain, moved)
+                    # An output that jumps to infinity or NaN, or back, measures no rounding: as a
+                    # noise floor it would explain every difference away.
+                    finite = np.where(np.isfinite(distances), distances, 0.0)
+                    movement[place] = np.maximum(movement[place], finite)
     return NoiseFloor(tuple(indices), tuple(movement)) if measured else None
 
 

@@ -337,7 +337,8 @@ def _examples(case: Case, checked: Checked) -> list[dict[str, Any]]:
     for pair in checked.comparisons:
         if pair.inconsistent and pair.targets not in checked.explained:
             indices.setdefault(pair.worst_input)
-    return [_example(index, case, checked) for index in list(indices)[:_EXAMPLES]]
+    shown = [index for index in indices if index < case.data.count]  # a batch may be empty
+    return [_example(index, case, checked) for index in shown[:_EXAMPLES]]
 
 
 def _example(index: int, case: Case, checked: Checked) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from outvote.target_names import expanded, versions_in
 from outvote.targets_classic import CLASSIC, classic_of, is_classic
 
 # Keras' NumPy backend calls JAX for these: there it has no vote of its own.
-_NUMPY_BORROWS = {"jax": ("Conv", "STFT", "FFT")}
+_NUMPY_BORROWS = {"jax": ("*Conv*", "*STFT*", "*FFT*", "MaxPooling*", "AveragePooling*")}
 
 
 def _keras(name: str, needs: str | None = None, **more: Any) -> Target:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from outvote.blame import Blame, choose_reference
+from outvote.blame import Blame, choose_reference, told_by
 from outvote.campaign.oracle import Judged
 from outvote.campaign.runner import Runner, Trial
 from outvote.campaign.seeds import Seed
@@ -73,25 +73,29 @@ class Investigator:
             self._whole(case, judged, apart, report)
         raw, report.findings = report.findings, []
         for finding in raw:
-            self._examine(finding, case, report)
+            told_as = self._examine(finding, case, report)
+            for key, fingerprint in self._failures.items():
+                if fingerprint == finding.fingerprint:
+                    self._failures[key] = told_as
         return report
 
-    def _examine(self, finding: Finding, case: Case, report: Report) -> None:
-        """Small, with a verdict, and only if its cause is not known yet."""
+    def _examine(self, finding: Finding, case: Case, report: Report) -> str:
+        """Small, with a verdict, and only if its cause is not known yet; its fingerprint."""
         known = next((f for f in self.examined.values() if f.covers(finding)), None)
         if known is not None:
             report.again.add(known.fingerprint)
             self._remember(known, finding.layer)
-            return
+            return known.fingerprint
         inputs = case.data.take(finding.inputs[:1] or [0])
         examined = self._examiner.examine(finding, case.model, inputs)
         if examined.triage == "precision":
             report.rounding = True
-            return
+            return finding.fingerprint
         examined = examined.but(localization=None)
         self.examined.setdefault(examined.fingerprint, examined)
         self._remember(examined, finding.layer)
         report.findings.append(examined)
+        return examined.fingerprint
 
     def confirm(self, times: int) -> list[Finding]:
         """What this sitting found, shown again in fresh workers."""
@@ -160,7 +164,7 @@ class Investigator:
         for finding in self._blame(case, judged).failures(runs):
             finding = finding.but(localization=None)
             report.findings.append(finding)
-            for name in set(finding.targets) & set(fresh):
+            for name in told_by(finding) & set(fresh):
                 run = fresh[name]
                 key = _failure_key(name, run.layer, run.message, case.model)
                 self._failures[key] = finding.fingerprint

@@ -74,6 +74,7 @@ def _add_options(check: argparse.ArgumentParser) -> None:
         "--allow-code", action="store_true", help="run Lambda code in the file (only if trusted)"
     )
     check.add_argument("--allow-nan", action="store_true", help="accept NaN and infinity in x")
+    check.add_argument("--allow-empty", action="store_true", help="accept a batch of no inputs")
     check.add_argument(
         "--every-layer", action="store_true", help="compare hidden layers even if outputs agree"
     )
@@ -175,6 +176,7 @@ def _check(options: argparse.Namespace) -> int:
         custom=options.custom,
         allow_code=options.allow_code,
         allow_nan=options.allow_nan,
+        allow_empty=options.allow_empty,
         count=options.count,
         batch_size=options.batch_size,
         seed=options.seed,

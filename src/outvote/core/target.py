@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ class Target:
     recipe: str = ""  # a classic environment (outvote.environments.recipes) underneath
     path: tuple[Path, ...] = ()  # folders put in front of the interpreter's own packages
     plain: str = ""  # the name without versions: `torch` of `keras==3.9.0/torch`
-    # Kinds of layers whose kernels are another library's: there it has no vote of its own.
+    # Kinds of layers (`*Conv*`) whose kernels are another library's: there it has no own vote.
     borrows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
@@ -46,7 +47,7 @@ class Target:
         """The library whose code computes such a layer on this target."""
         if layer_kind is not None:
             for library, kinds in self.borrows.items():
-                if any(part in layer_kind for part in kinds):
+                if any(fnmatchcase(layer_kind, pattern) for pattern in kinds):
                     return library
         return self.library
 

@@ -64,6 +64,7 @@ def _command(
     if uv is not None:
         return [uv, "pip", "install", *where, *target, *_links(links), *stage]
     quiet = ["--no-input", "--progress-bar", "off", "--no-warn-script-location"]
+    quiet += ["--no-compile"]  # Python compiles what is imported, pip would compile everything
     return [*_pip(), *where, "install", *quiet, *target, *_links(links), *stage]
 
 

@@ -58,8 +58,8 @@ class Measured:
 
     @property
     def maximum(self) -> float:
-        """The largest distance; NaN when any input has none."""
-        return float(self.distances.max())
+        """The largest distance; NaN when any input has none; 0 when there is no input."""
+        return float(self.distances.max(initial=0.0))
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Comparison:
         for measured in self.measured:
             if measured.inconsistent:
                 return int(measured.triggering[0])
-        relative = [m for m in self.measured if m.name == "relative"]
+        relative = [m for m in self.measured if m.name == "relative" and m.distances.size]
         return int(np.nan_to_num(relative[0].distances, nan=np.inf).argmax()) if relative else 0
 
 
@@ -117,6 +117,14 @@ def mismatch_of(a: Outputs, b: Outputs) -> str | None:
         if a.dtypes[index] != b.dtypes[index]:
             return f"output {index} has dtype {a.dtypes[index]} against {b.dtypes[index]}"
     return None
+
+
+def only_width_differs(a: Outputs, b: Outputs) -> bool:
+    """Whether two targets give the same integers in more or fewer bits, as JAX does by default."""
+    pairs = list(zip(a.arrays, b.arrays, strict=False))
+    whole = all(x.dtype.kind == y.dtype.kind in "iu" for x, y in pairs)
+    same = len(a.arrays) == len(b.arrays) and whole
+    return bool(pairs) and same and all(np.array_equal(x, y) for x, y in pairs)
 
 
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}

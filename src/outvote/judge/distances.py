@@ -74,4 +74,4 @@ def one_hot(labels: Array, classes: int) -> Array:
 
 
 def _per_instance(values: Array) -> Array:
-    return values.reshape(len(values), -1)
+    return values.reshape(len(values), int(np.prod(values.shape[1:])))  # -1 fails on no instances

@@ -7,7 +7,7 @@ layer. A difference counts only when it is beyond what rounding of the layer's i
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -16,14 +16,24 @@ from outvote.core.arrays import Array
 from outvote.core.model import Layer
 from outvote.core.states import State
 from outvote.core.target import Target
-from outvote.judge.compare import Outputs, Settings, base_tolerance, mismatch_of
+from outvote.judge.compare import Outputs, Settings, base_tolerance, mismatch_of, only_width_differs
 from outvote.judge.distances import distance_relative
-from outvote.judge.vote import Vote, vote
+from outvote.judge.vote import Vote
+from outvote.localize.refusals import vote_on
 from outvote.localize.stepping import Step, call_alone
 from outvote.run.pool import Pool
 
 _PROBES = 2
 _LAST_PLACES = 8
+
+
+@dataclass(frozen=True)
+class Deed:
+    """What one outvoted target did: how its result differs from the majority's, and how far."""
+
+    kind: str  # inconsistency, nan, shape or crash
+    distance: float
+    triage: str = "bug"
 
 
 @dataclass(frozen=True)
@@ -38,6 +48,16 @@ class Fault:
     tolerance: float
     vote: Vote
     failures: Mapping[str, str]
+    deeds: Mapping[str, Deed] = field(default_factory=dict)  # by outvoted target
+
+    def deed_of(self, name: str | None) -> Deed:
+        """What a target is accused of; where nobody is, what there is to see."""
+        return self.deeds.get(name or "", Deed(self.kind, self.distance))
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the majority gave no result: it refuses what others accept."""
+        return self.vote.decided and all(name in self.failures for name in self.vote.majority)
 
 
 def distance(a: Outputs, b: Outputs) -> float:
@@ -110,13 +130,12 @@ def nudged(array: Array, rng: np.random.Generator) -> Array:
 def _fault(
     step: Step, distances: Mapping[str, float], tolerance: float, targets: Mapping[str, Target]
 ) -> Fault:
-    names = [*step.isolated, *step.failed]
     agreements = [
         (a, b)
         for a, b in combinations(step.isolated, 2)
         if distance(step.isolated[a], step.isolated[b]) < tolerance
     ]
-    voted = vote({name: targets[name] for name in names}, agreements, step.layer.kind)
+    voted = vote_on(step, agreements, targets)
     finite = [d for d in distances.values() if np.isfinite(d)]
     worst = max(finite, default=0.0)
     if any(np.isnan(d) for d in distances.values()):
@@ -126,7 +145,22 @@ def _fault(
     else:
         kind = "inconsistency" if worst >= tolerance else "crash"
     failures = {name: run.message for name, run in step.failed.items()}
-    return Fault(step.layer, step.given, step.isolated, kind, worst, tolerance, voted, failures)
+    deeds = {name: _deed(step, name, voted) for name in voted.outvoted}
+    return Fault(
+        step.layer, step.given, step.isolated, kind, worst, tolerance, voted, failures, deeds
+    )
+
+
+def _deed(step: Step, name: str, voted: Vote) -> Deed:
+    if name in step.failed:
+        return Deed("crash", 0.0)
+    own = step.isolated[name]
+    winners = [step.isolated[winner] for winner in voted.majority if winner in step.isolated]
+    if not winners or mismatch_of(winners[0], own) is not None:
+        harmless = bool(winners) and only_width_differs(winners[0], own)
+        return Deed("shape", 0.0, "difference" if harmless else "bug")
+    apart = distance(winners[0], own)
+    return Deed("nan" if np.isnan(apart) else "inconsistency", apart)
 
 
 def _mismatched(step: Step) -> bool:

@@ -277,6 +277,10 @@ def _error(outputs: list[Array]) -> list[Array]:
     raise ValueError("the fake target was told to raise")
 
 
+def _picky(outputs: list[Array]) -> list[Array]:
+    return outputs if len(outputs[0]) else _error(outputs)
+
+
 def _unsupported(outputs: list[Array]) -> list[Array]:
     raise NotImplementedError("the fake target does not support this")
 
@@ -289,6 +293,8 @@ MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
     "nan": lambda outputs: [np.where(o == o.max(), np.float32(np.nan), o) for o in outputs],
     "shape": lambda outputs: [o[..., :-1] for o in outputs],
     "dtype": lambda outputs: [o.astype(np.float64) for o in outputs],
+    "hollow": lambda outputs: [o[:, :0] for o in outputs],
+    "picky": _picky,
     "crash": _crash,
     "abort": _signal(signal.SIGABRT),
     "kill": _signal(signal.SIGKILL),

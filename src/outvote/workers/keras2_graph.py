@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -131,13 +132,20 @@ def alone(layer: Layer, builder: Builder, given: Sequence[State]) -> Program:
 
 
 def _program(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Program:
-    function = K.function(list(inputs), [_copied(tensor) for tensor in outputs])
+    function = _function(list(inputs), [_copied(tensor) for tensor in outputs])
 
     def program(states: Sequence[State]) -> tuple[list[State], list[str]]:
         arrays = [np.asarray(result) for result in function([array for array, _ in states])]
         return [(array, None) for array in arrays], [array.dtype.name for array in arrays]
 
     return program
+
+
+def _function(inputs: list[Tensor], outputs: list[Tensor]) -> Any:
+    if K.backend() == "mxnet":
+        module = importlib.import_module("outvote.workers.keras2_mxnet")
+        return module.function(inputs, outputs)
+    return K.function(inputs, outputs)
 
 
 def _input(array: Array, dtype: str) -> Tensor:

@@ -271,6 +271,7 @@ def jittered(tensor: Tensor, seed: int) -> Tensor:
     signs: Array = np.random.default_rng(seed).choice([-1.0, 1.0], size=shape).astype(wide)
     values = ops.cast(tensor, wide)
     size = ops.abs(values)
+    size = ops.where(ops.isfinite(size), size, ops.zeros_like(size))  # NaN moves no other element
     epsilon = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}.get(dtype, 2.0**-52)
     moved = ops.cast(values + epsilon * (size + ops.mean(size)) * signs, dtype)
     mask = get_mask(tensor)

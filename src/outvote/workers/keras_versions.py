@@ -7,7 +7,7 @@ that was added later cannot be had: that is a gap of the version, not an error.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +35,12 @@ _LATER: Mapping[str, tuple[Any, ...]] = {
     "sliding_window": (None,),
     "use_gate": (False,),
 }
+# Parameters whose default is another one in older versions, and what tells such a version. At
+# today's default they are left out, so that each version takes its own: Discretization computed in
+# int64 before 3.12.
+_OTHER_DEFAULT: Mapping[str, tuple[str, Callable[[], bool]]] = {
+    "Discretization": ("dtype", lambda: not hasattr(keras.layers.Discretization, "output_dtype")),
+}
 # The seed of a layer that draws numbers in training only, and what an operation is called.
 _NEVER_MATTERS = ("seed", "name")
 
@@ -55,7 +61,19 @@ def fitted(spec: Any) -> Any:
                 for key, value in config.items()
                 if key in known or not _changes_nothing(key, value)
             }
+            _drop_default(str(result["class_name"]), result["config"])
     return result
+
+
+def _drop_default(kind: str, config: dict[str, Any]) -> None:
+    key, is_older = _OTHER_DEFAULT.get(kind, ("", bool))
+    if key in config and is_older() and _policy(config[key]) == keras.config.floatx():
+        del config[key]
+
+
+def _policy(dtype: Any) -> Any:
+    """The name of a serialised dtype policy, or of a dtype that stands there plainly."""
+    return dtype["config"].get("name") if isinstance(dtype, Mapping) else dtype
 
 
 def _changes_nothing(key: str, value: Any) -> bool:

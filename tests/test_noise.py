@@ -1,0 +1,80 @@
+"""The noise floor: what measures rounding, and what must not pass for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from outvote.checking import read_model
+from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.target import Outcome, Run
+from outvote.data import Data
+from outvote.judge.compare import Outputs, Settings, compare
+from outvote.judge.truth import Truth
+from outvote.noise import NoiseFloor, measure_noise
+from outvote.run.pool import Pool, Request
+
+MODEL = Model(
+    "m",
+    (Input("x", (None, 2), "float32"),),
+    (Layer("a", "ReLU", {}, args=[{"$ref": ["x", 0]}]),),
+    (Ref("a"),),
+)
+
+
+class Moved:
+    """Stands for a pool whose only worker gives the same outputs for every probe."""
+
+    def __init__(self, moved: list[list[float]]) -> None:
+        self.moved = np.array(moved, "float32")
+        self.blobs = self
+
+    def put(self, array: Any) -> str:
+        return "digest"
+
+    def ask_all(self, names: Any, request: Any) -> dict[str, Run]:
+        return {"a": Run("a", Outcome.OK, {}, (self.moved,))}
+
+
+def outputs(values: list[list[float]]) -> Outputs:
+    return Outputs((np.array(values, "float32"),), ("float32",))
+
+
+def floor(plain: list[list[float]], moved: list[list[float]]) -> NoiseFloor:
+    data = Data((np.zeros((len(plain), 2), "float32"),), None, "")
+    indices = list(range(len(plain)))
+    found = measure_noise(
+        cast(Pool, Moved(moved)), MODEL, data, indices, {"a": outputs(plain)}, ["a"]
+    )
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("jump", [np.inf, -np.inf, np.nan])
+def test_a_jump_to_infinity_or_nan_explains_no_difference(jump: float) -> None:
+    plain = [[1.0, 2.0], [1.0, 2.0]]
+    noise = floor(plain, [[1.0, jump], [1.0, 2.0000002]])
+    assert noise.movement[0][0] == 0
+    assert 0 < noise.movement[0][1] < 1e-6
+    pair = {"a": outputs(plain), "b": outputs([[1.0, 3.0], [1.0, 2.0]])}
+    apart = compare(("a", "b"), pair["a"], pair["b"], Truth(), Settings())
+    assert not noise.explains(apart, pair, 10.0)
+
+
+@pytest.mark.frameworks
+def test_a_nan_in_one_instance_moves_no_other(
+    real_pool: Pool, keras_file: Callable[..., Path]
+) -> None:
+    path = keras_file("model = keras.Sequential([keras.Input((3,)), layers.Dense(2)])")
+    model, _ = read_model(real_pool, path, None, [real_pool.targets["jax"]])
+    x = np.array([[1, 2, 3], [np.nan, 1, 2], [np.inf, 1, 2]], "float32")
+    arguments = {"model": model.to_json(), "inputs": [real_pool.blobs.put(x)], "batch": 3}
+    for name in ("torch", "numpy"):
+        plain = real_pool.ask(name, Request("run", arguments)).arrays[0]
+        moved = real_pool.ask(name, Request("run", {**arguments, "jitter": 1})).arrays[0]
+        assert 0 < np.abs(plain[0] - moved[0]).max() < 1e-5
+        assert np.isnan(moved[1]).all()
