@@ -12,6 +12,7 @@ import argparse
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def pollution(pool: Pool, options: argparse.Namespace) -> None:
     print("## Pollution: 30 % of the 9s labelled 1\n")
     x, y = mnist(options.data, "train")
     x, y = x[: options.samples], y[: options.samples]
+    shares = []
     for number in range(options.repetitions):
         rng = np.random.default_rng(number)
         nines = np.flatnonzero(y == 9)
@@ -77,7 +79,16 @@ def pollution(pool: Pool, options: argparse.Namespace) -> None:
                 seed=number,
             )
             result = pollution_in(pool, job)
-        _tell(result, falsified)
+        shares.append(_tell(result, falsified))
+    for name, values in zip(("found", "precision"), zip(*shares, strict=True), strict=True):
+        print(f"{name}: {spread(values)}")
+    print(flush=True)
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean and standard deviation of the repetitions, in per cent."""
+    deviation = np.std(values, ddof=1) if len(values) > 1 else 0.0
+    return f"{100 * np.mean(values):.2f} ± {100 * deviation:.2f} %"
 
 
 def _trained(folder: Path, name: str, x: Array, y: Array, epochs: int, seed: int) -> Path:
@@ -90,7 +101,8 @@ def _trained(folder: Path, name: str, x: Array, y: Array, epochs: int, seed: int
     return path
 
 
-def _tell(result: dict[str, Any], falsified: Array) -> None:
+def _tell(result: dict[str, Any], falsified: Array) -> tuple[float, float]:
+    """Print, and return, which share of the falsified was found, and how many suspects were."""
     suspects = set(result["suspects"])
     hit = len(suspects & set(falsified.tolist()))
     evidence = result["evidence"] or {}
@@ -100,6 +112,7 @@ def _tell(result: dict[str, Any], falsified: Array) -> None:
         f"{len(suspects)} suspects (precision {hit / max(len(suspects), 1):.1%})\n",
         flush=True,
     )
+    return hit / len(falsified), hit / max(len(suspects), 1)
 
 
 def retraining(pool: Pool, options: argparse.Namespace) -> None:

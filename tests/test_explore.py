@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def explore(pool: Pool, models: tuple[Path, ...], data: dict[str, Any], **more: 
 
 @pytest.fixture(scope="module")
 def explored(real_pool: Pool, trio: tuple[Path, ...], seeds: dict[str, Any]) -> Explored:
-    return explore(real_pool, trio, seeds, constraint="none")
+    return explore(real_pool, trio, seeds, constraint="none", confirm=BUILT_IN["jax"])
 
 
 def test_it_finds_inputs_on_which_the_models_differ(explored: Explored) -> None:
@@ -100,7 +101,48 @@ def test_the_saved_inputs_split_the_models_on_another_target(
         assert run.ok, run.message
         labels.append(run.arrays[0].argmax(axis=1))
     split = (np.stack(labels) != labels[0]).any(axis=0)
-    assert split.mean() > 0.95  # one that lies on the boundary may fall to the other side
+    assert len(split) == explore_result(explored)["differences"]["total"] >= 10
+    assert split.all()
+
+
+AGREEING = """
+import keras.src.backend as backend
+from keras import ops
+
+def softmax(x, axis=-1):
+    return ops.one_hot(ops.zeros(x.shape[:1], "int32"), x.shape[-1])
+
+backend.nn.softmax = softmax
+"""
+
+
+def test_what_another_target_does_not_confirm_is_not_kept(
+    real_pool: Pool, trio: tuple[Path, ...], seeds: dict[str, Any], tmp_path: Path
+) -> None:
+    """On the second target of this test all models give class 0 to everything."""
+    script = tmp_path / "agreeing.py"
+    script.write_text(AGREEING)
+    other = replace(BUILT_IN["jax"], name="planted-agreeing", setup=script)
+    real_pool.add(other)
+    explored = explore(real_pool, trio, seeds, constraint="none", confirm=other, baselines=False)
+    real_pool.stop(other.name)
+    result = explore_result(explored)
+    dropped = result["differences"]["unconfirmed"]
+    assert dropped >= 10
+    assert result["differences"]["confirmed_on"] == "planted-agreeing"
+    assert result["differences"]["total"] == 0
+    assert result["differences"]["first_seconds"] is None
+    assert f"because {dropped} inputs split the models on torch only" in result["summary"]
+    untouched = explore(real_pool, trio, seeds, constraint="none", iterations=1, baselines=False)
+    assert explored.already == untouched.already
+    assert explored.coverage < 0.9  # of the seeds that differ from the start alone
+
+
+def test_a_target_cannot_confirm_itself(
+    real_pool: Pool, trio: tuple[Path, ...], seeds: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError, match="name another, or none"):
+        explore(real_pool, trio, seeds, confirm=BUILT_IN["torch"])
 
 
 @pytest.mark.parametrize("target", GRADIENTS)

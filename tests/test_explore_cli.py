@@ -84,6 +84,9 @@ def test_help_has_examples_and_loads_nothing_heavy(command: str) -> None:
         (["--seed", "-1"], "expected a whole number from 0"),
         (["--target", "openvino"], "has no gradients to follow"),
         (["--target", "nothing"], "there is no target 'nothing'"),
+        (["--confirm", "openvino"], "cannot confirm finds; choose one of torch, jax"),
+        (["--confirm", "nothing"], "there is no target 'nothing'"),
+        (["--target", "jax", "--confirm", "jax"], "is the target that searches; name another"),
         (["--groups", "a"], "add --features FILE.csv"),
         (["--retrain", "train.npz"], "--retrain and --test go together"),
         (["--custom", "none.py"], "given with --custom does not exist"),
@@ -221,12 +224,14 @@ def test_from_the_command_line_to_the_report(
     assert code == 1
     assert result["verdict"] == "inconsistent"
     assert result["seeds"] == 12
+    assert result["differences"]["confirmed_on"] == "jax"
     told = capsys.readouterr().out
     assert "DIFFERENCES FOUND" in told
     assert "seeds per second" in told
+    assert "all differences were confirmed on jax" in told
     assert (out / "report.html").exists()
     same = ["explore", pair[0], pair[0], "--data", str(seeds), "--out", str(out), "--quiet"]
-    assert main([*same, "--iterations", "2"]) == 0
+    assert main([*same, "--iterations", "2", "--confirm", "none"]) == 0
     assert "NOTHING FOUND" in capsys.readouterr().out
     assert not (out / "inputs.npz").exists()  # of the earlier run
 

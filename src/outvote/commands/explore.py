@@ -10,6 +10,7 @@ from outvote.commands.explore_options import (
     add_common,
     chosen_targets,
     common,
+    confirming_target,
     low_high,
     numbers,
     rectangle,
@@ -65,6 +66,12 @@ def add(commands: Any) -> None:
         type=names,
         metavar="A,B,...",
         help="one model: inputs on which these implementations of it differ most",
+    )
+    parser.add_argument(
+        "--confirm",
+        metavar="NAME",
+        help="another target on which every find must split the models too, or `none`; default: "
+        "the first installed of torch, jax, tensorflow that does not search",
     )
     add_common(parser)
     _add_search(parser)
@@ -173,6 +180,7 @@ def job_of(options: argparse.Namespace) -> Any:
     """The job that the options describe."""
     from outvote.explore.job import ExploreJob
 
+    shared = common(options)
     return ExploreJob(
         models=tuple(options.models),
         data=options.data,
@@ -192,7 +200,8 @@ def job_of(options: argparse.Namespace) -> Any:
         groups=tuple(options.groups),
         baselines=not options.no_baselines,
         retraining=_retraining(options),
-        **common(options),
+        confirm=confirming_target(options, shared["target"]),
+        **shared,
     )
 
 

@@ -151,3 +151,29 @@ def gradient_target(options: argparse.Namespace) -> Any:
             f"--target {target.name} is not among --targets {','.join(among)}; name one of them"
         )
     return target
+
+
+def confirming_target(options: argparse.Namespace, searching: Any) -> Any:
+    """The target on which finds are confirmed: as asked for, or the first other one installed.
+
+    Between the targets of --targets, `check` confirms.
+    """
+    from outvote.config import load_config
+    from outvote.targets import choose, known_targets, missing_packages
+
+    config = load_config(options.config)
+    known = known_targets(config.targets, config.folder)
+    if options.targets is not None or options.confirm == "none":
+        return None
+    if options.confirm is None:
+        for target in map(known.get, GRADIENT_TARGETS):
+            if target and target.backend != searching.backend and not missing_packages(target):
+                return target
+        return None
+    (target,) = choose([options.confirm], known)
+    if target.backend not in GRADIENT_TARGETS:
+        raise UsageError(
+            f"target {target.name!r} cannot confirm finds; "
+            f"choose one of {', '.join(GRADIENT_TARGETS)}, or none"
+        )
+    return target

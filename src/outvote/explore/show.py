@@ -54,6 +54,12 @@ def _figures(result: dict[str, Any]) -> list[str]:
                 f"  {curve['tests']} {name} inputs: coverage {share:.1%}, "
                 f"{result['baselines'][name]} of them split the models"
             )
+    if result["differences"]["confirmed_on"]:
+        told = f"all differences were confirmed on {result['differences']['confirmed_on']}"
+        dropped = result["differences"]["unconfirmed"]
+        lines.append(f"{told}; {dropped} more could not be" if dropped else told)
+    elif result["differences"]["total"]:
+        lines.append("the differences were not confirmed on a second target")
     if result["seeds_per_second"]:
         lines.append(f"{result['seeds_per_second']:.1f} seeds per second")
     return lines
