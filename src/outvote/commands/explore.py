@@ -164,6 +164,13 @@ def _add_retraining(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--epochs", type=positive, default=5, metavar="N", help="of retraining (%(default)s)"
     )
+    group.add_argument(
+        "--add",
+        type=positive,
+        default=100,
+        metavar="N",
+        help="finds to train with; the others measure what was learnt (%(default)s)",
+    )
 
 
 def _retraining(options: argparse.Namespace) -> Any:
@@ -173,7 +180,7 @@ def _retraining(options: argparse.Namespace) -> Any:
         raise UsageError("--retrain and --test go together: one trains, the other measures")
     if options.retrain is None:
         return None
-    return Retraining(options.retrain, options.test, options.epochs)
+    return Retraining(options.retrain, options.test, options.epochs, options.add)
 
 
 def job_of(options: argparse.Namespace) -> Any:

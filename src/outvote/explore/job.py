@@ -33,8 +33,10 @@ class Retraining:
 
     train: Path | Mapping[str, Array]  # x and y
     test: Path | Mapping[str, Array]
-    epochs: int = 5
+    epochs: int = 5  # the epochs and the number of added inputs are the paper's (7.3)
+    most_added: int = 100
     learning_rate: float = 1e-4
+    more_tests: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)  # by name
 
 
 @dataclass(frozen=True)
