@@ -19,7 +19,7 @@ from outvote.cli import main
 from outvote.core.errors import UsageError
 from outvote.explore.exploring import explore_in
 from outvote.explore.job import ExploreJob
-from outvote.explore.rules import legal_range, read_features
+from outvote.explore.rules import legal_range, read_features, rules_for
 from outvote.run.pool import Pool
 from outvote.targets import BUILT_IN
 
@@ -136,6 +136,26 @@ def test_a_bad_features_file_is_told(tmp_path: Path, text: str, message: str) ->
     path.write_text(text)
     with pytest.raises(UsageError, match=message):
         read_features(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "message"),
+    [
+        ("name\na", {}, "describes 1 features, but an input has shape"),
+        ("name,low,high\na,2,1\nb,,", {}, "'a' has the range 2 to 1; low must not be above high"),
+        ("name,group\na,x\nb,y", {"groups": ("z",)}, "has no group 'z'; it has x, y"),
+        ("name\na\nb", {"constraint": "light"}, "cannot keep to --features; use integer"),
+    ],
+)
+def test_features_that_do_not_fit_are_told(
+    tmp_path: Path, text: str, more: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "features.csv"
+    path.write_text(text)
+    settings = {"constraint": "integer", "features": path, **more}
+    job = ExploreJob((), {}, BUILT_IN["torch"], **settings)
+    with pytest.raises(UsageError, match=message):
+        rules_for(job, [np.zeros((3, 2))], read_features(path))
 
 
 @pytest.mark.parametrize(
