@@ -10,7 +10,7 @@ from outvote.commands.explore_options import (
     add_common,
     chosen_targets,
     common,
-    confirming_target,
+    confirming,
     low_high,
     numbers,
     rectangle,
@@ -207,7 +207,7 @@ def job_of(options: argparse.Namespace) -> Any:
         groups=tuple(options.groups),
         baselines=not options.no_baselines,
         retraining=_retraining(options),
-        confirm=confirming_target(options, shared["target"]),
+        confirm=confirming(options, shared["target"]),
         **shared,
     )
 
