@@ -5,7 +5,7 @@ ImageNet's and Drebin's rows are missing: their models are too large, or were no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -67,11 +67,15 @@ SWEEPS = (
 
 
 def first_difference(
-    pool: Pool, job_for: Callable[..., ExploreJob], table: Callable[..., None]
+    pool: Pool,
+    names: Iterable[str],
+    job_for: Callable[..., ExploreJob],
+    table: Callable[..., None],
 ) -> None:
     """Print the three tables; a cell is the mean of the runs that found a difference."""
     rows: dict[int, list[list[Any]]] = {sweep.number: [] for sweep in SWEEPS}
-    for name, seeds in SEEDS.items():
+    for name in names:
+        seeds = SEEDS[name]
         job = job_for(name, RUNS * seeds, iterations=ITERATIONS, batch_size=seeds)
         explored = open_in(pool, job)
         assert explored.data is not None

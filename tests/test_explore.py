@@ -341,6 +341,68 @@ def test_nothing_found_says_why(
     assert "within 2 iterations" in explore_result(alike)["summary"]
 
 
+CUT = """
+x = keras.Input((6,))
+h = ops.one_hot(ops.argmax(x, axis=1), 6)
+model = keras.Model(x, layers.Dense(3, activation="softmax", kernel_initializer="zeros",
+    bias_initializer=keras.initializers.Constant([2.0, 0, 0]))(h))
+"""
+
+
+@pytest.mark.parametrize("target", GRADIENTS)
+def test_a_layer_that_cuts_the_gradient_is_told(
+    real_pool: Pool, keras_file: Callable[..., Path], target: str
+) -> None:
+    """No gradient at all comes back through an argmax; a library may even refuse to look for it."""
+    cut = keras_file(CUT)
+    data = {"x": np.random.default_rng(0).random((4, 6)).astype("float32")}
+    told = explore_result(explore(real_pool, (cut, cut), data, constraint="none", target=target))
+    assert told["verdict"] == "consistent"
+    assert "the gradient is zero on all of them: a layer on the way is not" in told["summary"]
+
+
+def test_one_model_without_a_gradient_does_not_stop_the_others(
+    real_pool: Pool, keras_file: Callable[..., Path]
+) -> None:
+    cut = keras_file(CUT)
+    plain = keras_file("""
+x = keras.Input((6,))
+model = keras.Model(x, layers.Dense(3, activation="softmax", name="last")(x))
+model.get_layer("last").set_weights([np.eye(6, 3) * 3 - np.eye(6, 3, k=-1) * 3, np.zeros(3)])
+""")
+    data = {"x": np.tile([1.0, 0, 0, 0, 0, 0], (12, 1)).astype("float32")}
+    found = explore(real_pool, (cut, plain), data, constraint="none", step=40, baselines=False)
+    assert found.found is not None
+    assert (found.found.answers[1].argmax(axis=1) != 0).all()
+
+
+@pytest.mark.parametrize(
+    ("constraint", "seeds", "code"),
+    [
+        ("add-only", np.ones((4, 6)), ""),  # everything is there already
+        ("mine", np.full((4, 6), 0.5), "def move(x, *rest): return x.copy()"),
+    ],
+)
+def test_a_constraint_that_allows_no_change_is_told(
+    real_pool: Pool,
+    keras_file: Callable[..., Path],
+    tmp_path: Path,
+    constraint: str,
+    seeds: Any,
+    code: str,
+) -> None:
+    pair = tuple(
+        keras_file(TABLE.format(end=', activation="sigmoid"', number=0, apart=0)) for _ in range(2)
+    )
+    path = tmp_path / "mine.py"
+    path.write_text(code)
+    chosen = str(path) if code else constraint
+    stuck = explore(real_pool, pair, {"x": seeds.astype("float32")}, constraint=chosen)
+    told = explore_result(stuck)
+    assert told["verdict"] == "consistent"
+    assert "because the constraint allowed no change" in told["summary"]
+
+
 def test_seeds_on_which_nothing_agrees(real_pool: Pool, keras_file: Callable[..., Path]) -> None:
     constant = """
 x = keras.Input((6,))
