@@ -24,6 +24,8 @@ EXAMPLE: dict[str, Any] = {
     "already_different": 0,
     "differences": {
         "total": 1,
+        "confirmed_on": NAME,
+        "unconfirmed": 0,
         "per_model": {NAME: 1},
         "confusion": [{"from": 0, "to": 1, "count": 1}],
         "first_seconds": None,

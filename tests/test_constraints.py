@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outvote.core.arrays import Array
-from outvote.explore.job import CONSTRAINTS
+from outvote.explore.job import CONSTRAINTS, ExploreJob
+from outvote.explore.rules import read_features, rules_for
+from outvote.targets import BUILT_IN as TARGETS
 from outvote.workers.constraints import BUILT_IN, Memory, Rules, built_in, window_sums
 
 LOW, HIGH = 0.0, 1.0
@@ -165,6 +169,46 @@ def test_without_a_constraint_the_range_still_holds(number: int, moves: int) -> 
     seed = pictures(number)
     for x in walk("none", seed, rules(seed.shape[1:], step=0.5), moves, number):
         assert ((x >= LOW) & (x <= HIGH)).all()
+
+
+@given(NUMBERS, MOVES)
+@settings(max_examples=30, deadline=None)
+def test_without_a_constraint_features_keep_to_their_directions(number: int, moves: int) -> None:
+    rng = np.random.default_rng(number)
+    seed = rng.random((4, 6)).astype(np.float32)
+    grow, shrink = rng.random(6) < 0.5, rng.random(6) < 0.5
+    for x in walk("none", seed, rules((6,), increase=grow, decrease=shrink), moves, number):
+        assert not (x > seed)[:, ~grow].any()
+        assert not (x < seed)[:, ~shrink].any()
+
+
+FLAGS = st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from("ab")), min_size=3)
+
+
+@given(FLAGS, st.sampled_from(["a", "b", ""]), NUMBERS, MOVES)
+@settings(max_examples=40, deadline=None)
+def test_what_a_features_file_says_is_what_integer_features_do(
+    flags: list[tuple[bool, bool, str]], group: str, number: int, moves: int
+) -> None:
+    """From the text of the file to the inputs: every feature keeps to its row and its group."""
+    lines = [f"f{i},{g},{int(up)},{int(down)}" for i, (up, down, g) in enumerate(flags)]
+    seed = np.random.default_rng(number).integers(-3, 4, (4, len(flags))).astype(np.float32)
+    groups = (group,) if group in {g for _, _, g in flags} else ()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "features.csv"
+        path.write_text("\n".join(["name,group,increment,decrement", *lines]))
+        job = ExploreJob(
+            (), {}, TARGETS["torch"], "integer", step=0.9, features=path, groups=groups
+        )
+        (rule,), arrays = rules_for(job, [seed], read_features(path))
+    told = Rules(step=rule["step"], **dict(zip(rule["arrays"], arrays, strict=True)))
+    made = walk("integer", seed, told, moves, number)
+    for i, (up, down, named) in enumerate(flags):
+        inside = not groups or named in groups
+        for x in made:
+            assert (up and inside) or not (x[:, i] > seed[:, i]).any()
+            assert (down and inside) or not (x[:, i] < seed[:, i]).any()
+            assert np.array_equal(x[:, i], np.rint(x[:, i]))
 
 
 @pytest.mark.parametrize(("height", "width"), [(1, 1), (2, 3), (5, 4)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def explore(pool: Pool, models: tuple[Path, ...], data: dict[str, Any], **more: 
 
 @pytest.fixture(scope="module")
 def explored(real_pool: Pool, trio: tuple[Path, ...], seeds: dict[str, Any]) -> Explored:
-    return explore(real_pool, trio, seeds, constraint="none")
+    return explore(real_pool, trio, seeds, constraint="none", confirm=BUILT_IN["jax"])
 
 
 def test_it_finds_inputs_on_which_the_models_differ(explored: Explored) -> None:
@@ -100,7 +101,48 @@ def test_the_saved_inputs_split_the_models_on_another_target(
         assert run.ok, run.message
         labels.append(run.arrays[0].argmax(axis=1))
     split = (np.stack(labels) != labels[0]).any(axis=0)
-    assert split.mean() > 0.95  # one that lies on the boundary may fall to the other side
+    assert len(split) == explore_result(explored)["differences"]["total"] >= 10
+    assert split.all()
+
+
+AGREEING = """
+import keras.src.backend as backend
+from keras import ops
+
+def softmax(x, axis=-1):
+    return ops.one_hot(ops.zeros(x.shape[:1], "int32"), x.shape[-1])
+
+backend.nn.softmax = softmax
+"""
+
+
+def test_what_another_target_does_not_confirm_is_not_kept(
+    real_pool: Pool, trio: tuple[Path, ...], seeds: dict[str, Any], tmp_path: Path
+) -> None:
+    """On the second target of this test all models give class 0 to everything."""
+    script = tmp_path / "agreeing.py"
+    script.write_text(AGREEING)
+    other = replace(BUILT_IN["jax"], name="planted-agreeing", setup=script)
+    real_pool.add(other)
+    explored = explore(real_pool, trio, seeds, constraint="none", confirm=other, baselines=False)
+    real_pool.stop(other.name)
+    result = explore_result(explored)
+    dropped = result["differences"]["unconfirmed"]
+    assert dropped >= 10
+    assert result["differences"]["confirmed_on"] == "planted-agreeing"
+    assert result["differences"]["total"] == 0
+    assert result["differences"]["first_seconds"] is None
+    assert f"because {dropped} inputs split the models on torch only" in result["summary"]
+    untouched = explore(real_pool, trio, seeds, constraint="none", iterations=1, baselines=False)
+    assert explored.already == untouched.already
+    assert explored.coverage < 0.9  # of the seeds that differ from the start alone
+
+
+def test_a_target_cannot_confirm_itself(
+    real_pool: Pool, trio: tuple[Path, ...], seeds: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError, match="name another, or none"):
+        explore(real_pool, trio, seeds, confirm=BUILT_IN["torch"])
 
 
 @pytest.mark.parametrize("target", GRADIENTS)
@@ -297,6 +339,68 @@ def test_nothing_found_says_why(
     assert "because the constraint allowed no change" in explore_result(stuck)["summary"]
     alike = explore(real_pool, (trio[0], trio[0]), {"x": np.full((3, 8, 8, 1), 0.5)}, iterations=2)
     assert "within 2 iterations" in explore_result(alike)["summary"]
+
+
+CUT = """
+x = keras.Input((6,))
+h = ops.one_hot(ops.argmax(x, axis=1), 6)
+model = keras.Model(x, layers.Dense(3, activation="softmax", kernel_initializer="zeros",
+    bias_initializer=keras.initializers.Constant([2.0, 0, 0]))(h))
+"""
+
+
+@pytest.mark.parametrize("target", GRADIENTS)
+def test_a_layer_that_cuts_the_gradient_is_told(
+    real_pool: Pool, keras_file: Callable[..., Path], target: str
+) -> None:
+    """No gradient at all comes back through an argmax; a library may even refuse to look for it."""
+    cut = keras_file(CUT)
+    data = {"x": np.random.default_rng(0).random((4, 6)).astype("float32")}
+    told = explore_result(explore(real_pool, (cut, cut), data, constraint="none", target=target))
+    assert told["verdict"] == "consistent"
+    assert "the gradient is zero on all of them: a layer on the way is not" in told["summary"]
+
+
+def test_one_model_without_a_gradient_does_not_stop_the_others(
+    real_pool: Pool, keras_file: Callable[..., Path]
+) -> None:
+    cut = keras_file(CUT)
+    plain = keras_file("""
+x = keras.Input((6,))
+model = keras.Model(x, layers.Dense(3, activation="softmax", name="last")(x))
+model.get_layer("last").set_weights([np.eye(6, 3) * 3 - np.eye(6, 3, k=-1) * 3, np.zeros(3)])
+""")
+    data = {"x": np.tile([1.0, 0, 0, 0, 0, 0], (12, 1)).astype("float32")}
+    found = explore(real_pool, (cut, plain), data, constraint="none", step=40, baselines=False)
+    assert found.found is not None
+    assert (found.found.answers[1].argmax(axis=1) != 0).all()
+
+
+@pytest.mark.parametrize(
+    ("constraint", "seeds", "code"),
+    [
+        ("add-only", np.ones((4, 6)), ""),  # everything is there already
+        ("mine", np.full((4, 6), 0.5), "def move(x, *rest): return x.copy()"),
+    ],
+)
+def test_a_constraint_that_allows_no_change_is_told(
+    real_pool: Pool,
+    keras_file: Callable[..., Path],
+    tmp_path: Path,
+    constraint: str,
+    seeds: Any,
+    code: str,
+) -> None:
+    pair = tuple(
+        keras_file(TABLE.format(end=', activation="sigmoid"', number=0, apart=0)) for _ in range(2)
+    )
+    path = tmp_path / "mine.py"
+    path.write_text(code)
+    chosen = str(path) if code else constraint
+    stuck = explore(real_pool, pair, {"x": seeds.astype("float32")}, constraint=chosen)
+    told = explore_result(stuck)
+    assert told["verdict"] == "consistent"
+    assert "because the constraint allowed no change" in told["summary"]
 
 
 def test_seeds_on_which_nothing_agrees(real_pool: Pool, keras_file: Callable[..., Path]) -> None:

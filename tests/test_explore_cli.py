@@ -19,7 +19,7 @@ from outvote.cli import main
 from outvote.core.errors import UsageError
 from outvote.explore.exploring import explore_in
 from outvote.explore.job import ExploreJob
-from outvote.explore.rules import legal_range, read_features
+from outvote.explore.rules import legal_range, read_features, rules_for
 from outvote.run.pool import Pool
 from outvote.targets import BUILT_IN
 
@@ -84,6 +84,9 @@ def test_help_has_examples_and_loads_nothing_heavy(command: str) -> None:
         (["--seed", "-1"], "expected a whole number from 0"),
         (["--target", "openvino"], "has no gradients to follow"),
         (["--target", "nothing"], "there is no target 'nothing'"),
+        (["--confirm", "openvino"], "cannot confirm finds; choose one of torch, jax"),
+        (["--confirm", "nothing"], "there is no target 'nothing'"),
+        (["--target", "jax", "--confirm", "jax"], "is the target that searches; name another"),
         (["--groups", "a"], "add --features FILE.csv"),
         (["--retrain", "train.npz"], "--retrain and --test go together"),
         (["--custom", "none.py"], "given with --custom does not exist"),
@@ -133,6 +136,26 @@ def test_a_bad_features_file_is_told(tmp_path: Path, text: str, message: str) ->
     path.write_text(text)
     with pytest.raises(UsageError, match=message):
         read_features(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "more", "message"),
+    [
+        ("name\na", {}, "describes 1 features, but an input has shape"),
+        ("name,low,high\na,2,1\nb,,", {}, "'a' has the range 2 to 1; low must not be above high"),
+        ("name,group\na,x\nb,y", {"groups": ("z",)}, "has no group 'z'; it has x, y"),
+        ("name\na\nb", {"constraint": "light"}, "cannot keep to --features; use integer"),
+    ],
+)
+def test_features_that_do_not_fit_are_told(
+    tmp_path: Path, text: str, more: dict[str, Any], message: str
+) -> None:
+    path = tmp_path / "features.csv"
+    path.write_text(text)
+    settings = {"constraint": "integer", "features": path, **more}
+    job = ExploreJob((), {}, BUILT_IN["torch"], **settings)
+    with pytest.raises(UsageError, match=message):
+        rules_for(job, [np.zeros((3, 2))], read_features(path))
 
 
 @pytest.mark.parametrize(
@@ -221,12 +244,14 @@ def test_from_the_command_line_to_the_report(
     assert code == 1
     assert result["verdict"] == "inconsistent"
     assert result["seeds"] == 12
+    assert result["differences"]["confirmed_on"] == "jax"
     told = capsys.readouterr().out
     assert "DIFFERENCES FOUND" in told
     assert "seeds per second" in told
+    assert "all differences were confirmed on jax" in told
     assert (out / "report.html").exists()
     same = ["explore", pair[0], pair[0], "--data", str(seeds), "--out", str(out), "--quiet"]
-    assert main([*same, "--iterations", "2"]) == 0
+    assert main([*same, "--iterations", "2", "--confirm", "none"]) == 0
     assert "NOTHING FOUND" in capsys.readouterr().out
     assert not (out / "inputs.npz").exists()  # of the earlier run
 

@@ -15,10 +15,11 @@ from outvote.core.errors import UsageError
 from outvote.explore.between import between_in
 from outvote.explore.coverage import CoverageJob, coverage_in
 from outvote.explore.exploring import explore_in
-from outvote.explore.job import ExploreJob, Retraining
+from outvote.explore.job import Explored, ExploreJob, Retraining
 from outvote.explore.outcome import explore_result
 from outvote.explore.pollution import Evidence, find_suspects, pollution_in
 from outvote.explore.similarity import ssim
+from outvote.explore.votes import labels_of, majority
 from outvote.report import explore_html
 from outvote.run.pool import Pool
 from outvote.targets import BUILT_IN
@@ -105,6 +106,11 @@ def test_a_state_of_another_model_is_refused(
         coverage_in(real_pool, other)
 
 
+def explored_with_a_majority(explored: Explored) -> int:
+    assert explored.found is not None
+    return int((majority(labels_of(explored.found, explored)) >= 0).sum())
+
+
 @pytest.mark.frameworks
 def test_retraining_stands_beside_its_baselines_and_leaves_the_models_alone(
     real_pool: Pool, keras_file: Callable[..., Path]
@@ -113,16 +119,17 @@ def test_retraining_stands_beside_its_baselines_and_leaves_the_models_alone(
     before = [path.read_bytes() for path in models]
     rng = np.random.default_rng(0)
     labelled = {"x": data(40)["x"], "y": rng.integers(0, 5, 40)}
-    wish = Retraining(labelled, labelled, epochs=2, learning_rate=0.01)
+    wish = Retraining(labelled, labelled, epochs=2, most_added=4, learning_rate=0.01)
     job = ExploreJob(models, data(30), TORCH, constraint="none", retraining=wish, baselines=False)
     explored = explore_in(real_pool, job)
     told = explored.retraining
     assert told is not None
-    assert told["added"] > 0
+    assert told["added"] == 4
+    assert told["others"]["finds"] == explored_with_a_majority(explored) - 4 > 0
     kinds = [(row["model"], row["added"]) for row in told["runs"]]
     assert len(set(kinds)) == 9
     for row in told["runs"]:
-        assert len(row["accuracy"]) == 2
+        assert len(row["accuracy"]) == len(row["others"]["finds"]["accuracy"]) == 2
         assert row["before"] == next(
             r["before"] for r in told["runs"] if r["model"] == row["model"]
         )
@@ -264,7 +271,7 @@ def test_every_key_is_documented_and_the_pages_show_what_was_found(
 ) -> None:
     models = three_models(keras_file)
     labelled = {"x": data(10)["x"], "y": np.arange(10) % 3}
-    wish = Retraining(labelled, labelled, epochs=1)
+    wish = Retraining(labelled, labelled, epochs=1, most_added=3)
     job = ExploreJob(models, data(30), TORCH, constraint="none", retraining=wish)
     result = explore_result(explore_in(real_pool, job))
     assert result["examples"]

@@ -111,11 +111,11 @@ def test_another_seed_of_chance_chooses_other_models() -> None:
     assert not np.array_equal(first.chosen, other.chosen)
 
 
-def test_tests_are_covered_and_lambda2_moves_neurons() -> None:
+def test_seeds_that_differ_are_covered_and_lambda2_moves_neurons() -> None:
     models = Lines([1.0, 2.0])
     found = search(models, np.array([[0.9, 0.0], [1.5, 0.0]]), lambda2=0.5)
-    assert models.covered[0] == 1
-    assert sum(models.covered) == 1 + len(found.index)
+    assert models.covered == [1]  # what differs from the start; finds are covered when kept
+    assert len(found.index) == 1
     assert (found.inputs[0][:, 1] > 0).all()
 
 
@@ -132,9 +132,39 @@ def test_a_flat_gradient_and_a_closed_range_are_told() -> None:
 def test_nan_is_never_an_agreement() -> None:
     oracle = Oracle("classes")
     good, bad = np.array([[0.1, 0.9]]), np.array([[np.nan, 0.9]])
-    assert oracle.differ([good, bad]).tolist() == [True]
-    assert oracle.differ([bad, bad]).tolist() == [True]
-    assert oracle.differ([good, good]).tolist() == [False]
+    for differ in (oracle.differ, oracle.clearly_differ):
+        assert differ([good, bad]).tolist() == [True]
+        assert differ([bad, bad]).tolist() == [True]
+        assert differ([good, good]).tolist() == [False]
+
+
+def test_a_difference_on_a_knifes_edge_is_not_clear() -> None:
+    """What 1e-4 of rounding could undo is climbed on from, not kept."""
+    oracle = Oracle("classes")
+    one, two, edge = (np.array([row]) for row in ([0.1, 0.9], [0.9, 0.1], [0.50002, 0.49998]))
+    assert oracle.differ([one, edge]).tolist() == [True]
+    assert oracle.clearly_differ([one, edge]).tolist() == [False]
+    assert oracle.clearly_differ([one, two, edge]).tolist() == [True]
+    assert oracle.clearly_differ([edge, edge]).tolist() == [False]
+    bins = Oracle("values", edges=(0.0, 1.0))
+    left, on, right = (np.array([[value]]) for value in (-0.5, 1e-7, 0.5))
+    assert bins.differ([left, on]).tolist() == [True]
+    assert bins.clearly_differ([left, on]).tolist() == [False]
+    assert bins.clearly_differ([left, right]).tolist() == [True]
+    apart = Oracle("values", tolerance=1.0)
+    assert apart.differ([left, left + 1.000001]).tolist() == [True]
+    assert apart.clearly_differ([left, left + 1.000001]).tolist() == [False]
+    assert apart.clearly_differ([left, left + 1.1]).tolist() == [True]
+
+
+def test_what_is_found_differs_clearly() -> None:
+    seeds = np.stack([np.linspace(-3, 0.9, 60), np.zeros(60)], axis=1)
+    found = search(Lines([1.0, 1.02], slope=0.05), seeds, step=0.001, iterations=300)
+    assert len(found.index) == 0  # between the limits neither model leads by more than 0.001
+    wide = search(Lines([1.0, 2.0]), seeds, step=0.003, iterations=400)
+    assert len(wide.index)
+    for answer in wide.answers:
+        assert (np.abs(answer[:, 0] - answer[:, 1]) > 1e-3).all()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,14 +25,14 @@ from outvote.targets import choose, known_targets
 
 @dataclass(frozen=True)
 class Result:
-    """What a check found. `data` is what result.json holds."""
+    """What was found. `data` is what result.json holds."""
 
     data: dict[str, Any]
     folder: Path | None
 
     @property
     def consistent(self) -> bool:
-        return bool(self.data["verdict"] == "consistent")
+        return bool(self.data.get("verdict") == "consistent")
 
     @property
     def findings(self) -> list[dict[str, Any]]:
@@ -65,11 +65,11 @@ def check(
     known = load_config(Path(config) if config else None)
     chosen = choose(targets, known_targets(known.targets, known.folder))
     with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
-        path = _as_file(model, Path(folder))
+        path = as_file(model, Path(folder))
         job = Job(
             model=path,
             targets=tuple(chosen),
-            data=_arrays(x, y),
+            data=as_arrays(x, y),
             settings=settings or Settings(),
             custom=Path(custom) if custom else None,
             allow_code=allow_code,
@@ -130,19 +130,21 @@ def saved(write: Any, out: Path) -> Any:
         ) from error
 
 
-def _as_file(model: Any, folder: Path) -> Path:
+def as_file(model: Any, folder: Path, name: str = "model") -> Path:
+    """The path of a model; one that lives in memory is saved under this name first."""
     if isinstance(model, str | Path):
         return Path(model)
     if not hasattr(model, "save"):
         raise UsageError(
             f"expected a Keras model or the path of a model file; received {type(model).__name__}"
         )
-    path = folder / "model.keras"
+    path = folder / f"{name}.keras"
     model.save(path)
     return path
 
 
-def _arrays(x: Array | Sequence[Array] | None, y: Array | None) -> Mapping[str, Array] | None:
+def as_arrays(x: Array | Sequence[Array] | None, y: Array | None) -> dict[str, Array] | None:
+    """Inputs and ground truth under the names that they have in a data file."""
     if x is None:
         if y is not None:
             raise UsageError("y was given without x; give the inputs that y belongs to")

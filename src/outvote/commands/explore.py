@@ -10,6 +10,7 @@ from outvote.commands.explore_options import (
     add_common,
     chosen_targets,
     common,
+    confirming,
     low_high,
     numbers,
     rectangle,
@@ -66,6 +67,12 @@ def add(commands: Any) -> None:
         type=names,
         metavar="A,B,...",
         help="one model: inputs on which these implementations of it differ most",
+    )
+    parser.add_argument(
+        "--confirm",
+        metavar="NAME",
+        help="another target on which every find must split the models too, or `none`; default: "
+        "the first installed of torch, jax, tensorflow that does not search",
     )
     add_common(parser)
     add_known(parser)
@@ -159,6 +166,13 @@ def _add_retraining(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--epochs", type=positive, default=5, metavar="N", help="of retraining (%(default)s)"
     )
+    group.add_argument(
+        "--add",
+        type=positive,
+        default=100,
+        metavar="N",
+        help="finds to train with; the others measure what was learnt (%(default)s)",
+    )
 
 
 def _retraining(options: argparse.Namespace) -> Any:
@@ -168,13 +182,14 @@ def _retraining(options: argparse.Namespace) -> Any:
         raise UsageError("--retrain and --test go together: one trains, the other measures")
     if options.retrain is None:
         return None
-    return Retraining(options.retrain, options.test, options.epochs)
+    return Retraining(options.retrain, options.test, options.epochs, options.add)
 
 
 def job_of(options: argparse.Namespace) -> Any:
     """The job that the options describe."""
     from outvote.explore.job import ExploreJob
 
+    shared = common(options)
     return ExploreJob(
         models=tuple(options.models),
         data=options.data,
@@ -194,7 +209,8 @@ def job_of(options: argparse.Namespace) -> Any:
         groups=tuple(options.groups),
         baselines=not options.no_baselines,
         retraining=_retraining(options),
-        **common(options),
+        confirm=confirming(options, shared["target"]),
+        **shared,
     )
 
 

@@ -9,8 +9,6 @@ from typing import Any
 from outvote.commands.options import above_zero, names, number, positive
 from outvote.core.errors import UsageError
 
-GRADIENT_TARGETS = ("torch", "jax", "tensorflow")
-
 
 def numbers(text: str) -> tuple[float, ...]:
     """Numbers separated by commas."""
@@ -112,42 +110,30 @@ def common(options: argparse.Namespace) -> dict[str, Any]:
 
 def chosen_targets(options: argparse.Namespace) -> list[Any]:
     """The targets of --targets."""
-    from outvote.config import load_config
-    from outvote.targets import choose, known_targets
+    from outvote.targets import choose
 
-    config = load_config(options.config)
-    return choose(options.targets, known_targets(config.targets, config.folder))
+    return choose(options.targets, _known(options))
 
 
 def gradient_target(options: argparse.Namespace) -> Any:
-    """The target whose gradient is followed: as asked for, or the first that has one.
+    """The target whose gradient is followed: as asked for, or the first that has one."""
+    from outvote.explore.choosing import searching_target
 
-    Between the targets of --targets it is one of them.
-    """
+    return searching_target(options.target, _known(options), getattr(options, "targets", None))
+
+
+def confirming(options: argparse.Namespace, searching: Any) -> Any:
+    """The target on which finds are confirmed. Between those of --targets, `check` confirms."""
+    from outvote.explore.choosing import confirming_target
+
+    if options.targets is not None:
+        return None
+    return confirming_target(options.confirm, searching, _known(options))
+
+
+def _known(options: argparse.Namespace) -> dict[str, Any]:
     from outvote.config import load_config
-    from outvote.targets import choose, install_hint, known_targets, missing_packages
+    from outvote.targets import known_targets
 
     config = load_config(options.config)
-    known = known_targets(config.targets, config.folder)
-    among = getattr(options, "targets", None)
-    if options.target is None:
-        for target in map(known.get, GRADIENT_TARGETS) if among is None else choose(among, known):
-            if target and target.backend in GRADIENT_TARGETS and not missing_packages(target):
-                return target
-        if among is not None:
-            raise UsageError(
-                f"none of {', '.join(among)} has gradients to follow; "
-                f"add one of {', '.join(GRADIENT_TARGETS)} to --targets"
-            )
-        raise UsageError(f"no library with gradients is installed; {install_hint('torch')}")
-    (target,) = choose([options.target], known)
-    if target.backend not in GRADIENT_TARGETS:
-        raise UsageError(
-            f"target {target.name!r} has no gradients to follow; "
-            f"choose one of {', '.join(GRADIENT_TARGETS)}"
-        )
-    if among is not None and target.name not in among:
-        raise UsageError(
-            f"--target {target.name} is not among --targets {','.join(among)}; name one of them"
-        )
-    return target
+    return dict(known_targets(config.targets, config.folder))

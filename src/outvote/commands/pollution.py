@@ -18,8 +18,6 @@ examples:
 
 exit codes: 0 nothing suspected, 1 suspects, 2 usage or set-up error, 130 stopped with Ctrl-C
 """
-_SEEDS = 2000
-_STEP = 3.0  # of 255: inputs stay close to the training data
 
 
 def add(commands: Any) -> None:
@@ -50,17 +48,18 @@ def add(commands: Any) -> None:
 def _pollution(options: argparse.Namespace) -> int:
     from outvote.explore.doing import find_pollution
     from outvote.explore.job import ExploreJob
+    from outvote.explore.pollution import SEEDS, STEP
     from outvote.explore.show import show_pollution
     from outvote.terminal import Terminal
 
     settings = common(options)
-    settings["count"] = options.count or _SEEDS
+    settings["count"] = options.count or SEEDS
     job = ExploreJob(
         models=(options.clean, options.polluted),
         data=options.data,
         constraint=options.constraint,
         iterations=options.iterations,
-        step=_STEP,
+        step=STEP,
         **settings,
     )
     result = find_pollution(job, options.out, Terminal(options.quiet).watch)

@@ -1,4 +1,4 @@
-"""Asks the worker that explores."""
+"""Asks the workers that explore."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.target import Run, Target
+from outvote.explore.job import Explored, ExploreJob
 from outvote.run.pool import Pool, Request
 
 
@@ -28,3 +29,17 @@ def ask(
             run.message if refused else f"exploring failed in {run.target}: {run.message}"
         )
     return run
+
+
+def open_explorer(pool: Pool, job: ExploreJob, explored: Explored, target: Target) -> Run:
+    """Send the models to a worker; it answers with the layers that have neurons."""
+    assert explored.data is not None
+    arguments = {
+        "models": [subject.model.to_json() for subject in explored.subjects],
+        "sample": [pool.blobs.put(array) for array in explored.data.inputs],
+        "kind": explored.kind,
+        "skip": list(job.skip),
+        "threshold": job.threshold,
+        "batch": job.batch_size,
+    }
+    return ask(pool, target, "open", arguments)

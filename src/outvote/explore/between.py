@@ -22,8 +22,8 @@ from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.data import fit, load_data
 from outvote.evidence import write_evidence
-from outvote.explore.asking import ask
-from outvote.explore.exploring import open_explorer, prepare, require_sense
+from outvote.explore.asking import ask, open_explorer
+from outvote.explore.exploring import prepare, require_neurons, require_sense
 from outvote.explore.job import Explored, ExploreJob, Subject
 from outvote.explore.rules import read_features
 from outvote.gate.gate import STRICT, Gate
@@ -129,7 +129,7 @@ def _read(pool: Pool, job: ExploreJob, names: Sequence[str], watch: Watch) -> Ex
             arrays = {k: a[: job.count] if a.ndim else a for k, a in arrays.items()}
         source = str(job.data) if isinstance(job.data, Path) else "arrays"
         explored.data = fit(arrays, model, source, allow_nan=False)
-        open_explorer(pool, job, explored)
+        require_neurons(explored, open_explorer(pool, job, explored, job.target))
         features = read_features(job.features) if job.features else None
         prepare(pool, job, explored, features)
     return explored

@@ -14,10 +14,11 @@ import numpy as np
 from outvote.checking import Watch, silent
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
-from outvote.core.target import Run
+from outvote.core.target import Run, Target
 from outvote.data import fit, load_data
-from outvote.explore.asking import ask
+from outvote.explore.asking import ask, open_explorer
 from outvote.explore.baselines import adversarial_inputs, measure, random_inputs
+from outvote.explore.confirming import confirmed, open_confirmer, require_another
 from outvote.explore.job import CONSTRAINTS, Differences, Explored, ExploreJob
 from outvote.explore.retraining import retrain
 from outvote.explore.rules import Features, read_features, rules_for
@@ -32,9 +33,8 @@ def run_explore(job: ExploreJob, watch: Watch = silent) -> Explored:
     require_sense(job)
     for path in job.models:
         inspect(path, None)
-    with Pool(
-        [job.target], limits=job.limits, custom=job.custom, allow_code=job.allow_code
-    ) as pool:
+    targets = _targets(job)
+    with Pool(targets, limits=job.limits, custom=job.custom, allow_code=job.allow_code) as pool:
         return explore_in(pool, job, watch)
 
 
@@ -76,21 +76,12 @@ def require_sense(job: ExploreJob) -> None:
         )
     if job.groups and job.features is None:
         raise UsageError("--groups names groups of a features file; add --features FILE.csv")
+    require_another(job)
 
 
-def open_explorer(pool: Pool, job: ExploreJob, explored: Explored) -> None:
-    """Send the models to the worker; it answers with the layers that have neurons."""
-    assert explored.data is not None
-    arguments = {
-        "models": [subject.model.to_json() for subject in explored.subjects],
-        "sample": [pool.blobs.put(array) for array in explored.data.inputs],
-        "kind": explored.kind,
-        "skip": list(job.skip),
-        "threshold": job.threshold,
-        "batch": job.batch_size,
-    }
-    reply = ask(pool, job.target, "open", arguments).reply
-    explored.layers = reply["layers"]
+def require_neurons(explored: Explored, run: Run) -> None:
+    """Keep which layers have neurons; a model without any cannot be covered."""
+    explored.layers = run.reply["layers"]
     widths = [sum(layer["neurons"] for layer in layers) for layers in explored.layers]
     for subject, width in zip(explored.subjects, widths, strict=True):
         if not width:
@@ -104,17 +95,19 @@ def open_in(
 ) -> Explored:
     """Read the models and the seeds and send them to the worker, ready to search."""
     explored = explored or Explored(job)
-    names = [job.target.name]
+    names = _names(job)
     arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
     features = read_features(job.features) if job.features else None
     explored.feature_names = features.names if features else _names_in(arrays)
     with watch("Starting", pool, names):
-        explored.hello = pool.start(names)[job.target.name]
-    if not explored.hello.ok:
-        raise UsageError(
-            f"target {job.target.name!r} could not be started: {explored.hello.message}; "
-            "choose another with --target, or see `outvote targets`"
-        )
+        hellos = pool.start(names)
+    for name, option in zip(names, ("--target", "--confirm"), strict=False):
+        if not hellos[name].ok:
+            raise UsageError(
+                f"target {name!r} could not be started: {hellos[name].message}; "
+                f"choose another with {option}, or see `outvote targets`"
+            )
+    explored.hello = hellos[job.target.name]
     with watch("Reading the models", pool, names):
         explored.subjects = read_subjects(pool, job.models)
         require_comparable(explored.subjects)
@@ -123,13 +116,14 @@ def open_in(
             arrays = {k: a[: job.count] if a.ndim else a for k, a in arrays.items()}
         source = str(job.data) if isinstance(job.data, Path) else "arrays"
         explored.data = fit(arrays, explored.subjects[0].model, source, allow_nan=False)
-        open_explorer(pool, job, explored)
+        require_neurons(explored, open_explorer(pool, job, explored, job.target))
+        open_confirmer(pool, job, explored)
     prepare(pool, job, explored, features)
     return explored
 
 
 def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> None:
-    names = [job.target.name]
+    names = _names(job)
     open_in(pool, job, watch, explored)
     assert explored.data is not None
     count = explored.data.count
@@ -188,30 +182,33 @@ def _round(pool: Pool, job: ExploreJob, explored: Explored) -> None:
             "done": start,
         }
         run = ask(pool, job.target, "search", arguments, steps=stop - start)
-        _note(explored, run, len(inputs))
+        _note(pool, job, explored, run)
         if job.until_coverage is not None and explored.coverage >= job.until_coverage:
             return
 
 
-def _note(explored: Explored, run: Run, inputs: int) -> None:
-    """Keep what one batch of seeds gave."""
-    models = len(explored.subjects)
+def _note(pool: Pool, job: ExploreJob, explored: Explored, run: Run) -> None:
+    """Keep what one batch of seeds gave, and what the second target confirms of it."""
+    assert explored.data is not None
+    models, inputs = len(explored.subjects), len(explored.data.inputs)
     index, iterations, chosen, already, *rest = run.arrays
     reply = run.reply
-    if reply["first"] is not None and explored.first_seconds is None:
+    answers, before = rest[inputs : inputs + models], rest[inputs + models :]
+    new = Differences(index, rest[:inputs], answers, before, iterations, chosen)
+    rows = confirmed(pool, job, explored, new)
+    kept = ask(pool, job.target, "keep", {"rows": rows})
+    if rows and explored.first_seconds is None:
         explored.first_seconds = explored.search_seconds + reply["first"]
-    explored.search_seconds += run.seconds
-    explored.search_cpu_seconds += reply["cpu"]
+    explored.search_seconds += run.seconds + kept.seconds
+    explored.search_cpu_seconds += reply["cpu"] + kept.reply["cpu"]
     explored.tried += reply["tried"]
     explored.unmoved += reply["unmoved"]
     if not explored.cycles:
         explored.flat += reply["flat"]
         explored.already += [int(i) for i in already]
-    explored.best = rest[inputs + 2 * models :]
-    if len(index):
-        answers = rest[inputs : inputs + models]
-        before = rest[inputs + models : inputs + 2 * models]
-        explored.add(Differences(index, rest[:inputs], answers, before, iterations, chosen))
+    explored.best = list(kept.arrays)
+    if rows:
+        explored.add(new.rows(np.array(rows)))
 
 
 def _compare(pool: Pool, job: ExploreJob, explored: Explored) -> None:
@@ -229,6 +226,15 @@ def _compare(pool: Pool, job: ExploreJob, explored: Explored) -> None:
     }
     for name, inputs in rivals.items():
         explored.covered[name], explored.split_by[name] = measure(pool, job, explored, inputs)
+
+
+def _targets(job: ExploreJob) -> list[Target]:
+    """The one that searches, and the one that confirms."""
+    return [target for target in (job.target, job.confirm) if target is not None]
+
+
+def _names(job: ExploreJob) -> list[str]:
+    return [target.name for target in _targets(job)]
 
 
 def _names_in(arrays: dict[str, Array]) -> tuple[str, ...]:

@@ -33,8 +33,10 @@ class Retraining:
 
     train: Path | Mapping[str, Array]  # x and y
     test: Path | Mapping[str, Array]
-    epochs: int = 5
+    epochs: int = 5  # the epochs and the number of added inputs are the paper's (7.3)
+    most_added: int = 100
     learning_rate: float = 1e-4
+    more_tests: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)  # by name
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,7 @@ class ExploreJob:
     seed: int = 0
     baselines: bool = True
     retraining: Retraining | None = None
+    confirm: Target | None = None  # every find must split the models on this one too
     custom: Path | None = None
     allow_code: bool = False
     limits: Limits = field(default_factory=Limits)
@@ -104,6 +107,17 @@ class Differences:
     def count(self) -> int:
         return len(self.seed)
 
+    def rows(self, wanted: Array) -> Differences:
+        """Only these."""
+        return Differences(
+            self.seed[wanted],
+            [array[wanted] for array in self.inputs],
+            [array[wanted] for array in self.answers],
+            [array[wanted] for array in self.before],
+            self.iterations[wanted],
+            self.chosen[wanted],
+        )
+
 
 @dataclass
 class Coverage:
@@ -130,6 +144,7 @@ class Explored:
     cycles: int = 0
     already: list[int] = field(default_factory=list)
     found: Differences | None = None
+    unconfirmed: int = 0  # finds on which the models agree on the other target
     best: list[Array] = field(default_factory=list)  # coverage of the tests so far
     unmoved: int = 0
     flat: int = 0

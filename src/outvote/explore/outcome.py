@@ -77,6 +77,8 @@ def explore_result(explored: Explored) -> dict[str, Any]:
         "already_different": len(explored.already),
         "differences": {
             "total": total,
+            "confirmed_on": job.confirm.name if job.confirm else None,
+            "unconfirmed": explored.unconfirmed,
             "per_model": _per_model(explored),
             "confusion": _confusion(explored),
             "mean_l1": _mean_l1(explored),
@@ -127,6 +129,9 @@ def _why(explored: Explored, searched: int) -> str:
         )
     if explored.unmoved >= searched:
         return "because the constraint allowed no change"
+    if explored.unconfirmed:
+        told = f"{explored.unconfirmed} input{'s' * (explored.unconfirmed != 1)}"
+        return f"because {told} split the models on {explored.job.target.name} only"
     return (
         f"within {explored.job.iterations} iterations: more --iterations, a larger --step or "
         "another --constraint may find some"

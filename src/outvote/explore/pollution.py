@@ -30,6 +30,8 @@ from outvote.modelfile import inspect
 from outvote.result import SCHEMA, number, picture
 from outvote.run.pool import Pool
 
+SEEDS = 2000
+STEP = 3.0  # of 255: inputs stay close to the training data
 _EXAMPLES = 24
 _EVIDENCE = 400  # inputs that are compared with the training data
 _CHUNK = 4096

@@ -8,30 +8,32 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from outvote.checking import Watch, silent
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
-from outvote.data import Data, fit, load_data
+from outvote.data import fit, load_data
 from outvote.explore.asking import ask
 from outvote.explore.baselines import adversarial_inputs, random_inputs
 from outvote.explore.job import Explored, ExploreJob, Retraining, Subject
 from outvote.explore.votes import labels_of, majority
 from outvote.run.pool import Pool, Request
 
+Labelled = tuple[list[Array], Array]  # inputs, and a label for each
+FINDS = "finds"
+
 
 @dataclass(frozen=True)
 class _Sets:
-    """Training and test data as blobs."""
+    """Training and test data as blobs; the first of the tests is that of `--test`."""
 
-    inputs: list[str]
-    labels: str
-    test_inputs: list[str]
-    test_labels: str
+    train: tuple[list[str], str]
     count: int
-    test_count: int
+    tests: dict[str, tuple[list[str], str]]
+    sizes: dict[str, int]
 
 
 def retrain(
@@ -40,10 +42,10 @@ def retrain(
     """Fill in `explored.retraining`; without a majority for any input there is nothing to add."""
     if explored.kind != "classes":
         raise UsageError("--retrain needs models that give classes; these give values")
-    sets = _sets(pool, explored, wish)
-    added = _additions(pool, job, explored)
-    count = len(added["explore"][1]) if added else 0
-    if not count:
+    found = _voted(explored)
+    added = _additions(pool, job, explored, found, wish.most_added) if found else {}
+    sets = _sets(pool, explored, wish, _rest(found, wish.most_added))
+    if not added:
         explored.warnings.append(
             "nothing was retrained: no majority of the models agrees on any input that was found"
         )
@@ -52,61 +54,88 @@ def retrain(
     for subject in explored.subjects:
         for name, (inputs, labels) in added.items():
             with watch(f"Retraining {subject.name} with {name} inputs", pool, [job.target.name]):
-                scores = _train(pool, job, wish, subject, sets, inputs, labels)
+                first, *others = _train(pool, job, wish, subject, sets, inputs, labels)
+            names = list(sets.tests)[1:]
             runs.append(
-                {"model": subject.name, "added": name, "before": scores[0], "accuracy": scores[1:]}
+                {
+                    "model": subject.name,
+                    "added": name,
+                    **_told(first),
+                    "others": {n: _told(s) for n, s in zip(names, others, strict=True)},
+                }
             )
     explored.retraining = {
-        "added": count,
+        "added": len(added["explore"][1]),
         "train": sets.count,
-        "test": sets.test_count,
+        "test": sets.sizes.pop("test"),
+        "others": sets.sizes,
         "epochs": wish.epochs,
         "learning_rate": wish.learning_rate,
         "runs": runs,
     }
 
 
-def _sets(pool: Pool, explored: Explored, wish: Retraining) -> _Sets:
-    train, test = (
-        _labelled(d, explored, n) for d, n in ((wish.train, "--retrain"), (wish.test, "--test"))
-    )
-    assert train.truth is not None
-    assert test.truth is not None
+def _told(scores: list[float]) -> dict[str, Any]:
+    return {"before": scores[0], "accuracy": scores[1:]}
+
+
+def _voted(explored: Explored) -> Labelled | None:
+    """The finds on which a majority of the models agrees, with what it says."""
+    if explored.found is None:
+        return None
+    votes = majority(labels_of(explored.found, explored))
+    rows = np.flatnonzero(votes >= 0)
+    return ([array[rows] for array in explored.found.inputs], votes[rows]) if len(rows) else None
+
+
+def _rest(found: Labelled | None, count: int) -> Labelled | None:
+    """Finds that are not trained on: they show whether the models learn the kind, or the few."""
+    if found is None or len(found[1]) <= count:
+        return None
+    return [array[count:] for array in found[0]], found[1][count:]
+
+
+def _sets(pool: Pool, explored: Explored, wish: Retraining, finds: Labelled | None) -> _Sets:
+    train = _labelled(wish.train, explored, "--retrain")
+    tests = {"test": _labelled(wish.test, explored, "--test")}
+    for name, arrays in wish.more_tests.items():
+        tests[name] = _labelled(arrays, explored, name)
+    if finds is not None:
+        tests[FINDS] = finds
+
+    def stored(labelled: Labelled) -> tuple[list[str], str]:
+        inputs, labels = labelled
+        return [pool.blobs.put(a) for a in inputs], pool.blobs.put(labels.astype(np.int64))
+
     return _Sets(
-        [pool.blobs.put(array) for array in train.inputs],
-        pool.blobs.put(train.truth.astype(np.int64)),
-        [pool.blobs.put(array) for array in test.inputs],
-        pool.blobs.put(test.truth.astype(np.int64)),
-        train.count,
-        test.count,
+        stored(train),
+        len(train[1]),
+        {name: stored(test) for name, test in tests.items()},
+        {name: len(test[1]) for name, test in tests.items()},
     )
 
 
-def _labelled(data: Path | Mapping[str, Array], explored: Explored, option: str) -> Data:
+def _labelled(data: Path | Mapping[str, Array], explored: Explored, option: str) -> Labelled:
     arrays = load_data(data) if isinstance(data, Path) else dict(data)
     source = str(data) if isinstance(data, Path) else "arrays"
     fitted = fit(arrays, explored.subjects[0].model, source, allow_nan=False)
     truth = fitted.truth
     if truth is None or truth.ndim != 1 or truth.dtype.kind not in "iu":
         raise UsageError(f"{source}, given with {option}, needs y: one label for each input")
-    return fitted
+    return list(fitted.inputs), truth
 
 
 def _additions(
-    pool: Pool, job: ExploreJob, explored: Explored
-) -> dict[str, tuple[list[Array], Array]]:
+    pool: Pool, job: ExploreJob, explored: Explored, found: Labelled, most: int
+) -> dict[str, Labelled]:
     """As many inputs of each kind, labelled by majority vote (the baselines: on their seeds)."""
-    if explored.found is None:
-        return {}
-    votes = majority(labels_of(explored.found, explored))
-    rows = np.flatnonzero(votes >= 0)
-    found = [array[rows] for array in explored.found.inputs]
-    plain = random_inputs(explored, len(rows))
-    labels = _vote(pool, job, explored, plain) if len(rows) else votes[:0]
-    attacked = adversarial_inputs(pool, job, explored, len(rows)) if len(rows) else plain
+    inputs, votes = [array[:most] for array in found[0]], found[1][:most]
+    plain = random_inputs(explored, len(votes))
+    labels = _vote(pool, job, explored, plain)
+    attacked = adversarial_inputs(pool, job, explored, len(votes))
     sure = np.flatnonzero(labels >= 0)
     return {
-        "explore": (found, votes[rows]),
+        "explore": (inputs, votes),
         "random": ([array[sure] for array in plain], labels[sure]),
         "fgsm": ([array[sure] for array in attacked], labels[sure]),
     }
@@ -125,13 +154,13 @@ def _train(
     sets: _Sets,
     inputs: list[Array],
     labels: Array,
-) -> list[float]:
+) -> list[list[float]]:
+    """Accuracy on each test set, before training and after each epoch."""
     arguments = {
         "model": subject.model.to_json(),
-        "inputs": [sets.inputs, [pool.blobs.put(array) for array in inputs]],
-        "labels": [sets.labels, pool.blobs.put(labels.astype(np.int64))],
-        "test_inputs": sets.test_inputs,
-        "test_labels": sets.test_labels,
+        "inputs": [sets.train[0], [pool.blobs.put(array) for array in inputs]],
+        "labels": [sets.train[1], pool.blobs.put(labels.astype(np.int64))],
+        "tests": list(sets.tests.values()),
         "epochs": wish.epochs,
         "batch": job.batch_size,
         "learning_rate": wish.learning_rate,
@@ -141,5 +170,5 @@ def _train(
     run = pool.ask(job.target.name, Request("train", arguments, steps=steps))
     if not run.ok:
         raise UsageError(f"retraining {subject.path.name} failed in {run.target}: {run.message}")
-    scores: list[float] = run.reply["accuracy"]
+    scores: list[list[float]] = run.reply["accuracy"]
     return scores

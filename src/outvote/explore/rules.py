@@ -16,6 +16,7 @@ from outvote.explore.job import IN_LEVELS, ExploreJob
 
 _USUAL_RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0))
 _PICTURES_ONLY = ("occlusion", "blackout")
+_WHOLE_PICTURE = ("light", *_PICTURES_ONLY)
 _SHARE = {"occlusion": 0.35, "blackout": 0.2}  # of the shorter side, as a rectangle's side
 _COLUMNS = ("name", "group", "unit", "increment", "decrement", "low", "high")
 _YES, _NO = ("1", "yes", "true"), ("0", "no", "false", "")
@@ -135,6 +136,11 @@ def _named(
     named = {"low": low, "high": high}
     if features is None:
         return named
+    if job.constraint in _WHOLE_PICTURE:
+        raise UsageError(
+            f"--constraint {job.constraint} changes all values alike and cannot keep to "
+            "--features; use integer, add-only or none"
+        )
     if array.ndim != 2 or array.shape[1] != len(features.names):
         raise UsageError(
             f"{job.features} describes {len(features.names)} features, but an input has shape "
@@ -155,6 +161,12 @@ def _named(
         named["decrease"] = features.decrement.astype(bool)
     low = np.where(np.isnan(features.low), low, features.low)
     high = np.where(np.isnan(features.high), high, features.high)
+    for name, least, most in zip(features.names, low, high, strict=True):
+        if least > most:
+            raise UsageError(
+                f"{job.features}: feature {name!r} has the range {least:g} to {most:g}; "
+                "low must not be above high"
+            )
     return {**named, "low": low, "high": high, "increase": grow, "unit": features.unit}
 
 

@@ -54,18 +54,32 @@ def _figures(result: dict[str, Any]) -> list[str]:
                 f"  {curve['tests']} {name} inputs: coverage {share:.1%}, "
                 f"{result['baselines'][name]} of them split the models"
             )
+    if result["differences"]["confirmed_on"]:
+        told = f"all differences were confirmed on {result['differences']['confirmed_on']}"
+        dropped = result["differences"]["unconfirmed"]
+        lines.append(f"{told}; {dropped} more could not be" if dropped else told)
+    elif result["differences"]["total"]:
+        lines.append("the differences were not confirmed on a second target")
     if result["seeds_per_second"]:
         lines.append(f"{result['seeds_per_second']:.1f} seeds per second")
     return lines
 
 
 def _retraining(result: dict[str, Any]) -> Table:
+    """Accuracy on the test set, and on the finds that were not trained on where there are any."""
     table = Table(title=f"Accuracy with {result['added']} inputs added", title_justify="left")
+    others = list(result["others"])
     for heading in ("model", "added", "before", "after"):
         table.add_column(heading)
+    for name in others:
+        table.add_column(f"on {result['others'][name]} other {escape(name)}")
     for row in result["runs"]:
         table.add_row(
-            escape(row["model"]), row["added"], f"{row['before']:.2%}", f"{row['accuracy'][-1]:.2%}"
+            escape(row["model"]),
+            row["added"],
+            f"{row['before']:.2%}",
+            f"{row['accuracy'][-1]:.2%}",
+            *(f"{s['before']:.2%} → {s['accuracy'][-1]:.2%}" for s in row["others"].values()),
         )
     return table
 

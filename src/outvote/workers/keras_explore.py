@@ -65,6 +65,7 @@ class Explorer:
         self._steepest = backend.differentiate(self._objective, self._variables)
         self._steepest_wide = backend.differentiate(self._objective_with_neurons, self._variables)
         self._search: Search | None = None
+        self._found: Inputs = []  # by the last search
         self._walk: tuple[Inputs, list[Memory]] = [], []
 
     def describe(self) -> dict[str, Any]:
@@ -128,7 +129,7 @@ class Explorer:
     def search(
         self, arrays: list[Array], seeds: list[str], start: int, stop: int, cycle: int, done: int
     ) -> Reply:
-        """Lead the seeds from `start` to `stop` to differences."""
+        """Lead the seeds from `start` to `stop` to differences; `keep` says which ones count."""
         assert self._search is not None
         inputs = [np.array(self._context.blobs.get(digest)[start:stop]) for digest in seeds]
         count = stop - start
@@ -140,6 +141,7 @@ class Explorer:
             cycle,
             lambda share: self._context.reach(done + int(share * count)),
         )
+        self._found = found.inputs
         reply = {
             "tried": found.tried,
             "unmoved": found.unmoved,
@@ -155,8 +157,14 @@ class Explorer:
             *found.inputs,
             *found.answers,
             *found.before,
-            *self._best,
         ]
+
+    def keep(self, arrays: list[Array], rows: list[int]) -> Reply:
+        """Cover these of the inputs that the last search has found; the coverage so far."""
+        began = time.process_time()
+        if rows:
+            self.cover([array[rows] for array in self._found])
+        return {"cpu": time.process_time() - began}, self._best
 
     def ask(self, arrays: list[Array]) -> Reply:
         """Each model's answers to the inputs sent along."""

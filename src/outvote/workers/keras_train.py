@@ -20,33 +20,34 @@ def train(
     model: Model,
     inputs: list[list[str]],
     labels: list[str],
-    test_inputs: list[str],
-    test_labels: str,
+    tests: list[tuple[list[str], str]],
     epochs: int,
     batch: int,
     learning_rate: float,
     seed: int,
-) -> list[float]:
-    """Accuracy on the test set before training and after each epoch.
+) -> list[list[float]]:
+    """For each test set (inputs, labels), accuracy before training and after each epoch.
 
     `inputs` and `labels` name one or more sets of training data, which are joined.
     """
     get = context.blobs.get
     x = [np.concatenate([get(part[i]) for part in inputs]) for i in range(len(inputs[0]))]
     y = np.concatenate([get(digest) for digest in labels])
-    test = [np.array(get(digest)) for digest in test_inputs]
-    truth = np.array(get(test_labels))
+    sets = [
+        ([np.array(get(digest)) for digest in digests], np.array(get(truth)))
+        for digests, truth in tests
+    ]
     keras.utils.set_random_seed(seed)
     live = _live(model, workshop)
-    probabilities = _probabilities(live, test, batch)
+    probabilities = _probabilities(live, sets[0][0], batch)
     live.compile(keras.optimizers.Adam(learning_rate), _loss(live.output_shape[-1], probabilities))
     context.begin(epochs * -(-len(y) // batch))
-    scores = [_accuracy(live, test, truth, batch)]
+    scores = [[_accuracy(live, *test, batch) for test in sets]]
     for epoch in range(epochs):
         steps = _Steps(context.step)
         live.fit(x, y, batch, epochs=epoch + 1, initial_epoch=epoch, verbose=0, callbacks=[steps])
-        scores.append(_accuracy(live, test, truth, batch))
-    return scores
+        scores.append([_accuracy(live, *test, batch) for test in sets])
+    return [list(column) for column in zip(*scores, strict=True)]
 
 
 class _Steps(keras.callbacks.Callback):  # type: ignore[misc]

@@ -102,7 +102,10 @@ class Search:
     def run(
         self, seeds: Inputs, index: Array, cycle: int, progress: Callable[[float], None]
     ) -> Found:
-        """Lead a batch of seeds to differences; `index` are their numbers among all seeds."""
+        """Lead a batch of seeds to differences; `index` are their numbers among all seeds.
+
+        What was found is covered by whoever decides that it is kept.
+        """
         began = time.perf_counter()
         answers = self.models.answers(seeds)
         already = self.oracle.differ(answers)
@@ -113,7 +116,6 @@ class Search:
         found.first = next((s.finished - began for s in steps if len(s.index)), None)
         found.already, found.tried = index[already], len(index)
         found.flat, found.unmoved = done
-        self._cover(found.inputs)
         return found
 
     def _cover(self, tests: Inputs) -> None:
@@ -224,8 +226,8 @@ class Search:
     def _take_finished(
         self, active: _Active, gradients: Inputs, answers: list[Array], iteration: int
     ) -> Found:
-        """Take the seeds on which the models differ now out of the batch."""
-        split = self.oracle.differ(answers)
+        """Take the seeds on which the models clearly differ now out of the batch."""
+        split = self.oracle.clearly_differ(answers)
         found = Found(
             active.index[split],
             [a[split] for a in active.x],

@@ -51,6 +51,13 @@ def normalised(gradient: Array) -> Array:
     return np.divide(gradient, size, out=np.zeros_like(gradient), where=size > 0)
 
 
+def permitted(gradient: Array, rules: Rules) -> Array:
+    """Where a value may move as the gradient wants: features may have one direction, or none."""
+    grow = True if rules.increase is None else rules.increase
+    shrink = True if rules.decrease is None else rules.decrease
+    return np.where(gradient > 0, grow, shrink)
+
+
 def window_sums(values: Array, height: int, width: int) -> Array:
     """Sums over all windows of (instance, height, width) arrays, by a table of running sums."""
     table = np.zeros((len(values), values.shape[1] + 1, values.shape[2] + 1))

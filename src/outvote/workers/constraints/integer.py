@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.workers.constraints import Memory, Rules, normalised
+from outvote.workers.constraints import Memory, Rules, normalised, permitted
 
 
 def move(x: Array, gradient: Array, seed: Array, memory: Memory, rules: Rules) -> Array:
@@ -18,8 +18,8 @@ def move(x: Array, gradient: Array, seed: Array, memory: Memory, rules: Rules) -
     unit = np.asarray(1.0 if rules.unit is None else rules.unit, np.float64)
     grow = True if rules.increase is None else rules.increase
     shrink = True if rules.decrease is None else rules.decrease
-    allowed = np.where(gradient > 0, grow, shrink)
-    wish = memory["wish"] + np.where(allowed, rules.step * normalised(gradient), 0.0)
+    wanted = np.where(permitted(gradient, rules), rules.step * normalised(gradient), 0.0)
+    wish = memory["wish"] + wanted
     least = np.where(shrink, np.minimum(rules.low - seed, 0), 0)
     most = np.where(grow, np.maximum(rules.high - seed, 0), 0)
     memory["wish"] = np.clip(wish, least, most)

@@ -1,10 +1,13 @@
-"""No constraint but the legal range: every value may change."""
+"""No constraint but the legal range, and the directions that features are given."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from outvote.core.arrays import Array
-from outvote.workers.constraints import Memory, Rules, normalised
+from outvote.workers.constraints import Memory, Rules, normalised, permitted
 
 
 def move(x: Array, gradient: Array, seed: Array, memory: Memory, rules: Rules) -> Array:
-    return rules.clip(x + rules.step * normalised(gradient))
+    free = np.where(permitted(gradient, rules), gradient, gradient.dtype.type(0))
+    return rules.clip(x + rules.step * normalised(free))

@@ -1,0 +1,150 @@
+"""`explore`, `coverage` and `pollution` from Python; exported by `outvote` itself."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.api import Result, as_arrays, as_file
+from outvote.config import load_config
+from outvote.core.arrays import Array
+from outvote.core.errors import UsageError
+from outvote.core.target import Target
+from outvote.explore import doing
+from outvote.explore.choosing import confirming_target, searching_target
+from outvote.explore.coverage import CoverageJob
+from outvote.explore.job import ExploreJob
+from outvote.explore.pollution import SEEDS, STEP
+from outvote.explore.votes import labels_of, majority
+from outvote.targets import known_targets
+
+Inputs = Array | Sequence[Array]
+
+
+@dataclass(frozen=True)
+class Exploration(Result):
+    """What `explore_models` found; rows of `inputs`, `seed` and `label` belong together."""
+
+    inputs: list[Array]  # generated, one array per input of the models
+    seed: Array  # the row of x that each was made of
+    label: Array  # what the majority of the models says; -1 without a majority
+
+
+def explore_models(
+    models: Sequence[Any],
+    x: Inputs,
+    *,
+    constraint: str = "light",
+    target: str | None = None,
+    confirm: str | None = None,
+    out: str | Path | None = None,
+    config: str | Path | None = None,
+    **settings: Any,
+) -> Exploration:
+    """Search for inputs on which models (files, or live Keras models) differ.
+
+    `settings` are the fields of `outvote.explore.job.ExploreJob`: `iterations=50`, `step=5`,
+    `tolerance=0.1`, `limits_of_range=(0, 1)`, ... With `out`, the reports are written there.
+    """
+    known = _known(config)
+    searching = searching_target(target, known)
+    with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
+        job = ExploreJob(
+            models=_files(models, Path(folder)),
+            data=_data(x),
+            target=searching,
+            constraint=constraint,
+            confirm=confirming_target(confirm, searching, known),
+            **_checked(settings, ExploreJob),
+        )
+        data, explored = doing.explore_and_keep(job, _folder(out))
+    found = explored.found
+    if found is None:
+        none = np.zeros(0, int)
+        return Exploration(data, _folder(out), [], none, none)
+    labels = majority(labels_of(found, explored))
+    return Exploration(data, _folder(out), found.inputs, found.seed, labels)
+
+
+def measure_coverage(
+    model: Any,
+    x: Inputs,
+    *,
+    train: Inputs | None = None,
+    target: str | None = None,
+    out: str | Path | None = None,
+    config: str | Path | None = None,
+    **settings: Any,
+) -> Result:
+    """How much of a model the inputs exercise: `result.data["coverage"]`.
+
+    `settings` are the fields of `outvote.explore.coverage.CoverageJob`, such as `threshold=0.5`.
+    """
+    with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
+        job = CoverageJob(
+            model=as_file(model, Path(folder)),
+            data=_data(x),
+            target=searching_target(target, _known(config)),
+            train=None if train is None else _data(train),
+            **_checked(settings, CoverageJob),
+        )
+        return Result(doing.measure_coverage(job, _folder(out)), _folder(out))
+
+
+def find_pollution(
+    clean: Any,
+    polluted: Any,
+    x: Array,
+    y: Array,
+    *,
+    target: str | None = None,
+    out: str | Path | None = None,
+    config: str | Path | None = None,
+    **settings: Any,
+) -> Result:
+    """Training samples (x, y) whose labels were falsified: `result.data["suspects"]`."""
+    usual = {"constraint": "none", "step": STEP, "count": SEEDS}
+    with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
+        job = ExploreJob(
+            models=_files([clean, polluted], Path(folder)),
+            data=_data(x, y),
+            target=searching_target(target, _known(config)),
+            **{**usual, **_checked(settings, ExploreJob)},
+        )
+        return Result(doing.find_pollution(job, _folder(out)), _folder(out))
+
+
+def _known(config: str | Path | None) -> Mapping[str, Target]:
+    loaded = load_config(Path(config) if config else None)
+    return known_targets(loaded.targets, loaded.folder)
+
+
+def _files(models: Sequence[Any], folder: Path) -> tuple[Path, ...]:
+    if isinstance(models, str | Path) or not isinstance(models, Sequence):
+        raise UsageError(f"expected a list of models or of paths; received {type(models).__name__}")
+    if not models:
+        raise UsageError("models are held against each other; received an empty list")
+    return tuple(as_file(model, folder, f"model{n}") for n, model in enumerate(models, 1))
+
+
+def _data(x: Inputs, y: Array | None = None) -> dict[str, Array]:
+    return as_arrays(x, y) or {}
+
+
+def _folder(out: str | Path | None) -> Path | None:
+    return Path(out) if out is not None else None
+
+
+def _checked(settings: dict[str, Any], job: type[ExploreJob | CoverageJob]) -> dict[str, Any]:
+    """Settings that the job has; a slip of the pen is told."""
+    given = {"models", "model", "data", "target", "train", "confirm"}
+    known = [field.name for field in fields(job) if field.name not in given]
+    for name in settings:
+        if name not in known:
+            raise UsageError(f"there is no setting {name!r}; there are {', '.join(sorted(known))}")
+    return settings
