@@ -116,11 +116,12 @@ def main() -> None:
 
 
 def _chosen(options: argparse.Namespace) -> list[Fault]:
-    names = options.only.split(",") if options.only else [fault.name for fault in FAULTS]
-    unknown = sorted(set(names) - {fault.name for fault in FAULTS})
+    known = {fault.name: fault for fault in FAULTS}
+    names = options.only.split(",") if options.only else list(known)
+    unknown = [name for name in names if name not in known]
     if unknown:
         raise SystemExit(f"there is no fault {unknown[0]!r}; see benchmarks/ground_truth_faults.py")
-    chosen = [f for f in FAULTS if f.name in names and options.family in (None, f.family)]
+    chosen = [known[name] for name in names if options.family in (None, known[name].family)]
     return [f for f in chosen if not (options.checks and f.campaign)]
 
 
