@@ -147,7 +147,10 @@ def result(
         "seconds": 41.7,
         "verdict": verdict,
         "summary": summary,
+        "interrupted": False,
         "warnings": [],
+        "gate": {"fail_on": "any", "known_file": None, "failing": [], "notes": []}
+        | {"stale": [], "expired": []},
         "targets": targets,
         "findings": findings,
         "model": {

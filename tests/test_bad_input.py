@@ -268,7 +268,7 @@ def test_a_disk_that_fills_up_while_writing(
     bad((done.returncode, done.stderr), "outvote-out", "File too large", "free some space")
     assert Path("outvote-out/report.html").read_text() == before
     json.loads(Path("outvote-out/result.json").read_text())
-    written = {"result.json", "report.md", "report.html"}
+    written = {"result.json", "report.md", "report.html", "junit.xml", "results.sarif"}
     assert {path.name for path in Path("outvote-out").iterdir()} == written
 
 

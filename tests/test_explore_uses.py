@@ -226,6 +226,8 @@ def test_between_targets_it_climbs_to_a_planted_fault_that_the_seeds_do_not_show
         (path,), seeds, TORCH, constraint="none", limits_of_range=(-200.0, 200.0), iterations=12
     )
     result = between_in(real_pool, job, targets, tmp_path)
+    assert result["gate"]["failing"]
+    assert {"junit.xml", "results.sarif"} <= {item.name for item in tmp_path.iterdir()}
     assert result["already_different"] == 0
     assert result["distance"]["before"] < 1e-4
     assert not result["distance"]["after"] < 0.5

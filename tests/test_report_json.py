@@ -47,14 +47,17 @@ def test_something_else_is_refused_by_name() -> None:
 def test_bytes_that_are_no_text_do_not_stop_the_reports(tmp_path: Path) -> None:
     result = report_example.crash()
     result["targets"][-1]["message"] = b"died: \xff\xfe".decode("utf-8", "surrogateescape")
-    assert len(report.write_all(result, tmp_path)) == 3
+    assert len(report.write_all(result, tmp_path)) == 5
     assert "died: \\udcff" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 def test_write_all_makes_the_folder_and_every_format(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
     written = report.write_all(report_example.consistent(), folder)
-    assert [path.name for path in written] == ["result.json", "report.md", "report.html"]
+    assert [path.name for path in written] == [
+        *("result.json", "report.md", "report.html"),
+        *("junit.xml", "results.sarif"),
+    ]
     assert sorted(folder.iterdir()) == sorted(written), "no temporary file is left"
 
 

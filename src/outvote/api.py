@@ -16,6 +16,7 @@ from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.environments.provide import Announce, unseen
 from outvote.evidence import write_evidence
+from outvote.gate.gate import STRICT, Gate
 from outvote.judge.compare import Settings
 from outvote.result import check_result
 from outvote.run.pool import Pool
@@ -76,7 +77,11 @@ def check(
 
 
 def run_job(
-    job: Job, out: Path | None, watch: Watch = silent, announce: Announce = unseen
+    job: Job,
+    out: Path | None,
+    watch: Watch = silent,
+    announce: Announce = unseen,
+    gate: Gate = STRICT,
 ) -> Result:
     """Run a job and, where a folder is given, write every report into it."""
     repros: dict[str, str] = {}
@@ -88,7 +93,7 @@ def run_job(
             repros.update(saved(lambda: write_evidence(pool, checked, out), out))
 
     checked = run_check(job, watch, keep, announce)
-    data = check_result(checked, repros)
+    data = gate.judged(check_result(checked, repros))
     if out is not None:
         from outvote.report import write_all
 

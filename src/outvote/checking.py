@@ -32,6 +32,8 @@ from outvote.noise import NoiseFloor, choose_instruments, inputs_to_probe, measu
 from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 from outvote.targets import readers
+from outvote.triage.confirm import confirmed
+from outvote.triage.examine import Examiner
 
 Watch = Callable[[str, Pool, Sequence[str]], AbstractContextManager[object]]
 _RANDOM_INPUTS = 8
@@ -57,6 +59,8 @@ class Job:
     jobs: int | None = None
     links: tuple[str, ...] = ()  # folders or pages of wheels, for environments
     every_layer: bool = False  # compare hidden layers even where the outputs agree
+    minimise: float = 20.0  # seconds to make one finding small; 0: leave findings as they are
+    confirm: int = 0  # fresh workers in which every finding must show again
 
 
 @dataclass
@@ -164,6 +168,24 @@ def _stages(job: Job, checked: Checked, pool: Pool, watch: Watch) -> None:
     if len(checked.outputs) > 1 and checked.verdict == "consistent":
         _look_inside(job, checked, pool, blame, watch)
     checked.findings = [_own_precision(f, checked.hellos) for f in checked.findings]
+    if job.minimise > 0 and any(f.triage != "precision" for f in checked.findings):
+        _examine(job, checked, pool, case, watch)
+
+
+def _examine(job: Job, checked: Checked, pool: Pool, case: Case, watch: Watch) -> None:
+    """Make every finding small, and give it a verdict; equal causes become one."""
+    ran = {target.name: target for target in job.targets if checked.hellos[target.name].ok}
+    examiner = Examiner(pool, ran, job.settings, job.minimise)
+    found: dict[str, Finding] = {}
+    with watch("Making findings small", pool, list(ran)):
+        for finding in checked.findings:
+            inputs = case.data.take(finding.inputs[:1] or [0])
+            examined = examiner.examine(finding, case.model, inputs)
+            found.setdefault(examined.fingerprint, examined)
+    checked.findings = list(found.values())
+    if job.confirm > 0:
+        with watch("Confirming in fresh workers", pool, list(ran)):
+            checked.findings = confirmed(examiner.bench, checked.findings, job.confirm)
 
 
 def _explain(

@@ -14,10 +14,15 @@ from outvote import repro_versions
 from outvote.checking import Checked
 from outvote.core.arrays import Array
 from outvote.core.one_layer import one_layer
+from outvote.core.specimen import Specimen
 from outvote.core.target import Run, Target
-from outvote.findings import Finding, parameters_of
+from outvote.findings import Finding
+from outvote.judge.compare import Settings
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool, Request
+from outvote.triage.bench import Bench
+from outvote.triage.issue_text import issue_text
+from outvote.triage.script import can_prove, script
 
 _TEMPLATE = Path(__file__).parent / "report" / "templates" / "repro.py.txt"
 
@@ -44,21 +49,43 @@ def write_finding(
     """The folder of one finding; returns its repro script, from `out`, if it has one."""
     folder = out / "findings" / finding.fingerprint
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "report.md").write_text(issue_text(finding, hellos), encoding="utf-8")
-    fault = finding.fault
-    if fault is None or not fault.given:
+    specimen = _specimen(finding)
+    text = _proof(pool, finding, targets, folder)
+    (folder / "report.md").write_text(issue_text(finding, hellos, text), encoding="utf-8")
+    if specimen is None:
         return None
-    model, arrays = one_layer(fault.layer, fault.given)
-    np.savez(folder / "inputs.npz", allow_pickle=False, **_named(arrays))
+    np.savez(folder / "inputs.npz", allow_pickle=False, **_named(list(specimen.inputs)))
     path = folder / "model.keras"
-    arguments = {"model": model.to_json(), "path": str(path.absolute())}
+    arguments = {"model": specimen.model.to_json(), "path": str(path.absolute())}
     saved = pool.ask(_writer(finding, pool), Request("save", arguments))
     if not saved.ok:
         (folder / "not-saved.txt").write_text(f"{saved.message}\n{saved.detail}")
+    elif text is None and finding.fault is not None:
+        text = _script(finding.fault, targets, folder)
+    if text is None:
         return None
-    script = _script(fault, targets, folder)
-    (folder / "repro.py").write_text(script, encoding="utf-8")
+    (folder / "repro.py").write_text(text, encoding="utf-8")
     return str((folder / "repro.py").relative_to(out))
+
+
+def _specimen(finding: Finding) -> Specimen | None:
+    """What the folder keeps: the smallest there is."""
+    if finding.proof is not None:
+        return finding.proof.specimen
+    if finding.fault is None or not finding.fault.given:
+        return None
+    model, arrays = one_layer(finding.fault.layer, finding.fault.given)
+    return Specimen(model, tuple(arrays))
+
+
+def _proof(pool: Pool, finding: Finding, targets: Mapping[str, Target], folder: Path) -> str | None:
+    """A script without outvote and without files, where plain Keras can show it."""
+    if finding.proof is None or not can_prove(finding, targets.values()):
+        return None
+    specimen = finding.proof.specimen
+    bench = Bench(pool, targets, Settings())
+    defaults = bench.defaults(specimen, _writer(finding, pool))
+    return script(finding, targets, defaults, pool.blobs, folder)
 
 
 def _remove_old(folder: Path) -> None:
@@ -116,39 +143,3 @@ def _environment(target: Target) -> dict[str, str]:
     if target.setup is not None:
         env["SETUP"] = str(target.setup.absolute())
     return env
-
-
-def issue_text(finding: Finding, hellos: Mapping[str, Run]) -> str:
-    """The finding as the text of an issue for the accused library."""
-    rows = [
-        f"| {name} | {', '.join(f'{k} {v}' for k, v in run.reply.get('versions', {}).items())} |"
-        for name, run in hellos.items()
-    ]
-    lines = [
-        f"# {finding.title}",
-        "",
-        finding.reason,
-        "",
-        f"- kind: {finding.kind}; verdict: {finding.triage}",
-        f"- accused: {finding.accused or 'cannot be decided'}",
-    ]
-    if finding.layer:
-        shown = json.dumps(parameters_of(finding.layer), indent=2, default=str)
-        lines += ["", f"## The layer: {finding.layer.kind}", "", "```json", shown, "```"]
-    if finding.fault and finding.fault.outputs:
-        lines += ["", "## What each target gives (first values)", "", "| target | values |"]
-        lines += ["|---|---|"]
-        lines += [
-            f"| {name} | {_first_values(outputs.arrays[0])} |"
-            for name, outputs in finding.fault.outputs.items()
-        ]
-        lines += ["", "Run `python repro.py` in this folder: it exits 1 while they differ."]
-    if finding.detail:
-        lines += ["", "## Log", "", "```", finding.detail.strip()[-4000:], "```"]
-    lines += ["", "## Versions", "", "| target | versions |", "|---|---|", *rows, ""]
-    return "\n".join(lines)
-
-
-def _first_values(array: Array) -> str:
-    flat = array.reshape(-1)[:6]
-    return f"shape {array.shape}: " + ", ".join(f"{float(v):.6g}" for v in flat)

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from outvote.core.model import Layer, Model, digest_of
+from outvote.core.specimen import Specimen
 from outvote.core.target import Outcome, Run, Target
+from outvote.judge.compare import Outputs
+from outvote.judge.observation import Observation
 from outvote.judge.vote import Vote, vote
 from outvote.localize.isolated import Fault
 from outvote.localize.localize import Localization
@@ -19,6 +22,25 @@ from outvote.localize.localize import Localization
 _NOT_PARAMETERS = ("name", "trainable", "dtype")
 _NOT_PARAMETER_ENDINGS = ("_initializer", "_regularizer", "_constraint")
 _KIND_OF_OUTCOME = {Outcome.HANG: "hang"}
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The smallest model and input that show a finding, and what the targets make of it."""
+
+    specimen: Specimen
+    observed: Observation
+    matter: Mapping[str, Any]  # parameters of the layer that the finding needs
+    defaults: Mapping[str, Any]  # of those that the layer need not be given
+    layers_before: int
+    numbers_before: int
+    seconds: float
+    complete: bool  # False: the time to make it smaller was up
+    errors: Mapping[str, float] = field(default_factory=dict)  # distance to the exact result
+    source: str = ""  # where the exact result comes from
+    expected: Outputs | None = None
+    shown: int | None = None  # in how many fresh workers it showed again
+    tried: int = 0
 
 
 @dataclass(frozen=True)
@@ -39,18 +61,53 @@ class Finding:
     fault: Fault | None = None
     localization: Localization | None = None
     detail: str = ""
+    proof: Proof | None = None
 
     def but(self, **changes: Any) -> Finding:
         """The same finding, told differently."""
         return replace(self, **changes)
 
+    def covers(self, other: Finding) -> bool:
+        """Whether another finding, not examined yet, has this one's cause.
+
+        It has if it fails alike in the same library and kind of layer, and has all that matters.
+        """
+        if self.proof is None or self.layer is None or other.layer is None:
+            return False
+        alike = (self.kind, self.library, self.layer.kind, _dtype(self.layer))
+        if alike != (other.kind, other.library, other.layer.kind, _dtype(other.layer)):
+            return False
+        defaults, config = self.proof.defaults, other.layer.config
+        return all(
+            config.get(key) == value
+            if isinstance(value, str | bool | None)
+            else config.get(key) != defaults.get(key)
+            for key, value in self.proof.matter.items()
+        )
+
     @property
     def fingerprint(self) -> str:
         """Identity of the cause, not of the occurrence."""
-        dtype = self.layer.config.get("dtype") if self.layer else None
         who = self.library or sorted(self.targets)
         layer_kind = self.layer.kind if self.layer else None
-        return digest_of(self.kind, who, layer_kind, dtype)[:12]
+        matter = _classes(self.proof.matter) if self.proof else None
+        return digest_of(self.kind, who, layer_kind, matter, _dtype(self.layer))[:12]
+
+
+def _dtype(layer: Layer | None) -> str | None:
+    """The type that a layer computes in, however its configuration says it."""
+    told = layer.config.get("dtype") if layer else None
+    if isinstance(told, Mapping):
+        told = told.get("config", {}).get("name")
+    return told if told is None else str(told)
+
+
+def _classes(matter: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters as far as they tell causes apart: words and switches, but no sizes."""
+    return {
+        key: value if isinstance(value, str | bool | None) else "other"
+        for key, value in sorted(matter.items())
+    }
 
 
 def findings_from_faults(
@@ -72,10 +129,10 @@ def _accused_libraries(fault: Fault, targets: Mapping[str, Target]) -> Iterable[
     if not fault.vote.decided:
         return [None]
     kind = fault.layer.kind
-    return dict.fromkeys(_cause(targets[name], kind) for name in fault.vote.outvoted)
+    return dict.fromkeys(cause_of(targets[name], kind) for name in fault.vote.outvoted)
 
 
-def _cause(target: Target, layer_kind: str | None) -> str:
+def cause_of(target: Target, layer_kind: str | None) -> str:
     """Whose code is at fault: a setup script's, or the library's that computes such layers."""
     if target.setup is not None:
         return f"{target.library} with {target.setup.name}"
@@ -91,7 +148,7 @@ def _from_fault(
     inputs: Sequence[int],
 ) -> Finding:
     layer = fault.layer
-    guilty = [n for n in fault.vote.outvoted if _cause(targets[n], layer.kind) == library]
+    guilty = [n for n in fault.vote.outvoted if cause_of(targets[n], layer.kind) == library]
     involved = guilty or [name for group in fault.vote.groups for name in group]
     accused = guilty[0] if guilty else None
     place = f"{layer.kind} layer {layer.name!r}"
@@ -126,10 +183,32 @@ def _from_fault(
     )
 
 
+def title_of(kind: str, accused: str | None, layer: Layer, seen: Observation, alone: bool) -> str:
+    """One line that says who does what where; not `alone`: it takes several layers."""
+    place = f"{layer.kind} layer {layer.name!r}{'' if alone else ', in the whole graph only'}"
+    if accused is None:
+        return f"{place}: {_told([n for group in seen.vote.groups for n in group])} disagree"
+    has_nan = accused in seen.outputs and _any_nan(seen.outputs[accused].arrays)
+    if kind in ("crash", "hang") and accused in seen.failures:
+        run = seen.failures[accused]
+        does = "hangs" if kind == "hang" else "fails"
+        return f"{accused} {does} in {place}: {_shorten(run.message)}"
+    if kind == "shape" and seen.failures:
+        return f"{accused} accepts what others refuse in {place}"
+    what = {
+        "inconsistency": f"differs by {seen.distance:.2g} (relative)",
+        "nan": f"{'gives' if has_nan else 'drops'} NaN, unlike the others,",
+    }.get(kind, "gives another shape or dtype")
+    return f"{accused} {what} in {place}"
+
+
+def _any_nan(arrays: Iterable[Any]) -> bool:
+    return any(array.dtype.kind == "f" and bool(np.isnan(array).any()) for array in arrays)
+
+
 def _has_nan(fault: Fault, names: Sequence[str]) -> bool:
     known = [fault.outputs[name] for name in names if name in fault.outputs]
-    arrays = [array for outputs in known for array in outputs.arrays]
-    return any(array.dtype.kind == "f" and bool(np.isnan(array).any()) for array in arrays)
+    return _any_nan(array for outputs in known for array in outputs.arrays)
 
 
 def findings_from_failures(
@@ -150,7 +229,7 @@ def findings_from_failures(
         agreements = [(finished[0], other) for other in finished[1:]]
         voted = vote(voters, agreements, kind)
         found.setdefault(
-            (_cause(targets[name], kind), run.outcome), _failure(run, layer, voted, targets[name])
+            (cause_of(targets[name], kind), run.outcome), _failure(run, layer, voted, targets[name])
         )
     return list(found.values())
 
@@ -167,7 +246,7 @@ def _failure(run: Run, layer: Layer | None, voted: Vote, target: Target) -> Find
         accused=run.target if decided else None,
         triage="bug" if decided else "unknown",
         layer=layer,
-        library=_cause(target, layer.kind if layer else None),
+        library=cause_of(target, layer.kind if layer else None),
         detail=run.detail,
     )
 

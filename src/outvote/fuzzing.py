@@ -17,6 +17,7 @@ from outvote.campaign.summary import fuzz_result
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.environments.provide import provide
+from outvote.gate.gate import STRICT, Gate
 from outvote.report import write_all
 from outvote.run.pool import Pool
 from outvote.search.registry import strategies
@@ -30,6 +31,7 @@ def start(
     out: Path,
     watch: Watch = lambda progress: None,
     ready: Ready = provide,
+    gate: Gate = STRICT,
 ) -> dict[str, Any]:
     """A new campaign in an empty folder. `ready` makes targets with versions ready to start."""
     check_files(job.seeds)
@@ -46,7 +48,7 @@ def start(
     with closing(Store(out, create=True)) as store:
         store.note("job", job.stored())
         store.note("created", datetime.now(UTC).isoformat(timespec="seconds"))
-        return _run(job, store, out, watch, ready)
+        return _run(job, store, out, watch, ready, gate)
 
 
 def resume(
@@ -56,6 +58,7 @@ def resume(
     budget: Budget | None = None,
     jobs: int | None = None,
     ready: Ready = provide,
+    gate: Gate = STRICT,
 ) -> dict[str, Any]:
     """Go on with a stored campaign, with its own budget or a new one."""
     with closing(Store(out, create=False)) as store:
@@ -72,23 +75,25 @@ def resume(
             job = job.but(budget=budget)
             store.note("job", job.stored())
         check_files(job.seeds)
-        return _run(job, store, out, watch, ready)
+        return _run(job, store, out, watch, ready, gate)
 
 
-def report(out: Path) -> dict[str, Any]:
+def report(out: Path, gate: Gate = STRICT) -> dict[str, Any]:
     """Write the reports of a stored campaign again."""
     with closing(Store(out, create=False)) as store:
         if store.fact("state") is None:
             raise UsageError(f"the campaign in {out} was stopped before its seeds had run")
-        result = fuzz_result(store)
+        result = gate.judged(fuzz_result(store))
     write_all(result, out)
     return result
 
 
-def _run(job: FuzzJob, store: Store, out: Path, watch: Watch, ready: Ready) -> dict[str, Any]:
+def _run(
+    job: FuzzJob, store: Store, out: Path, watch: Watch, ready: Ready, gate: Gate
+) -> dict[str, Any]:
     job = job.but(targets=ready(job.targets))
     with Pool(job.targets, limits=job.limits, jobs=job.jobs) as pool:
         Campaign(job, pool, store, out).run(watch)
-    result = fuzz_result(store)
+    result = gate.judged(fuzz_result(store))
     write_all(result, out)
     return result

@@ -16,7 +16,7 @@ from outvote.core.model import Layer, Model
 from outvote.core.target import Run
 from outvote.core.version import VERSION
 from outvote.data import Case
-from outvote.findings import Finding, parameters_of
+from outvote.findings import Finding, Proof, parameters_of
 from outvote.grid import plain_of, version_matrix
 from outvote.judge.compare import Comparison, top_k_accuracies
 from outvote.judge.truth import Truth
@@ -43,6 +43,7 @@ def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
         "created": checked.created.isoformat(timespec="seconds"),
         "seconds": round(checked.seconds, 3),
         "verdict": checked.verdict,
+        "interrupted": checked.interrupted,
         "summary": summary(checked),
         "warnings": list(checked.warnings),
         "model": {
@@ -201,14 +202,50 @@ def finding_result(finding: Finding, model: Model, repros: Mapping[str, str]) ->
         "accused": finding.accused,
         "layer": layer.name if layer else None,
         "layer_kind": layer.kind if layer else None,
-        "parameters": parameters_of(layer) if layer else None,
+        "parameters": _parameters(finding),
+        "config": parameters_of(layer) if layer else None,
         "triage": finding.triage,
         "distance": number(finding.distance),
         "metric": finding.metric,
         "inputs": list(finding.inputs),
         "detail": finding.detail,
         "repro": repros.get(finding.fingerprint),
+        "minimal": _minimal(finding.proof),
+        "evidence": _evidence(finding.proof),
         "localization": localization_result(finding, model),
+    }
+
+
+def _parameters(finding: Finding) -> dict[str, Any] | None:
+    """The parameters that the finding needs; all of the layer's where that is not known."""
+    if finding.proof is not None:
+        return dict(finding.proof.matter)
+    return parameters_of(finding.layer) if finding.layer else None
+
+
+def _minimal(proof: Proof | None) -> dict[str, Any] | None:
+    if proof is None:
+        return None
+    return {
+        "layers": len(proof.specimen.model.layers),
+        "numbers": proof.specimen.numbers,
+        "layers_before": proof.layers_before,
+        "numbers_before": proof.numbers_before,
+        "seconds": round(proof.seconds, 3),
+        "complete": proof.complete,
+    }
+
+
+def _evidence(proof: Proof | None) -> dict[str, Any] | None:
+    if proof is None:
+        return None
+    return {
+        "tolerance": number(proof.observed.tolerance),
+        "vote": proof.observed.vote.reason,
+        "reference": proof.source or None,
+        "errors": {name: number(error) for name, error in proof.errors.items()},
+        "shown_again": proof.shown,
+        "fresh_workers": proof.tried,
     }
 
 

@@ -17,6 +17,7 @@ from rich.table import Table
 from outvote.environments.store import Entry
 from outvote.health import Health
 from outvote.run.pool import Pool
+from outvote.terminal_gate import gate_lines, new_ones
 
 _RELEASE_DISTANCES = ("distance", "distance_to_first")
 _ALL_PAIRS = 10  # with more pairs than this, those that agree are only counted
@@ -106,11 +107,13 @@ class Terminal:
             self._out.print(_versions_table(result["version_matrix"]))
         for warning in result["warnings"]:
             self._out.print(f"[yellow]warning[/] {escape(warning)}")
-        for finding in result["findings"]:
+        for finding in new_ones(result):
             self._out.print(f"[bold]{escape(finding['triage'])}[/] {escape(finding['title'])}")
             self._out.print(f"    {escape(finding['reason'])}")
             if finding["repro"]:
                 self._out.print(f"    repro: python {escape(str(folder / finding['repro']))}")
+        for line in gate_lines(result):
+            self._out.print(line)
         self._out.print(
             f"[bold {colour}]{result['verdict'].upper()}[/]  {escape(result['summary'])}"
         )

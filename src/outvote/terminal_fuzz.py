@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from outvote.campaign.campaign import Progress
+from outvote.terminal_gate import gate_lines, new_ones
 
 _EVERY = 10.0  # seconds between two lines where there is no terminal
 
@@ -54,6 +55,8 @@ class FuzzTerminal:
         self._out.print(_rules_table(result))
         for warning in result["warnings"]:
             self._out.print(f"[yellow]warning[/] {escape(warning)}")
+        for line in gate_lines(result):
+            self._out.print(line)
         colour = "red" if result["verdict"] == "inconsistent" else "green"
         word = "STOPPED" if result["interrupted"] else "DONE"
         self._out.print(f"[bold {colour}]{word}[/]  {escape(result['summary'])}")
@@ -93,7 +96,7 @@ def _findings_table(result: dict[str, Any]) -> Table:
     table = Table(title="Findings", title_justify="left")
     for heading in ("finding", "verdict", "kind", "times", "mutant", "what"):
         table.add_column(heading)
-    for finding in result["findings"]:
+    for finding in new_ones(result):
         table.add_row(
             finding["fingerprint"],
             finding["triage"],

@@ -67,7 +67,7 @@ class Campaign:
         self._out = out
         self._names = [target.name for target in job.targets]
         self.runner = Runner(pool, self._names, keep=job.keep_outputs)
-        self._investigator = Investigator(self.runner, job.targets, job.settings)
+        self._investigator = Investigator(self.runner, job.targets, job.settings, job.minimise)
         self._stopwatch = Stopwatch(self.runner, pool.targets)
         self._kinds: Counter[str] = Counter()
         self._known: set[str] = set()  # fingerprints
@@ -108,6 +108,7 @@ class Campaign:
             self._store.note("interrupted", True)
             return False
         self._drifts()
+        self._confirm()
         self._store.note("interrupted", False)
         self._note_totals()
         return True
@@ -285,6 +286,20 @@ class Campaign:
             self._progress.last = finding.title
         for fingerprint in report.again - {f.fingerprint for f in report.findings}:
             self._store.again(fingerprint, number, self._now)
+
+    def _confirm(self) -> None:
+        """Every finding of this sitting again, in fresh workers."""
+        if self._job.confirm == 0:
+            return
+        targets = {target.name: target for target in self._job.targets}
+        for finding in self._investigator.confirm(self._job.confirm):
+            seen = next(s for s in self._store.findings() if s.fingerprint == finding.fingerprint)
+            script = write_finding(self._pool, finding, targets, self._hellos, self._out)
+            repros = {finding.fingerprint: script} if script else {}
+            model = finding.proof.specimen.model if finding.proof else None
+            if model is not None:
+                told = finding_result(finding, model, repros)
+                self._store.retold(seen.fingerprint, told)
 
     def _drifts(self) -> None:
         seed = next(iter(self._seeds.values()))

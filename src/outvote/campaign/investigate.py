@@ -25,6 +25,8 @@ from outvote.localize.localize import Localization
 from outvote.localize.stepping import Step, alone
 from outvote.noise import inputs_to_probe, measure_noise
 from outvote.run.pool import Request
+from outvote.triage.confirm import confirmed
+from outvote.triage.examine import Examiner
 
 _REMEMBERED = 20_000
 
@@ -46,7 +48,9 @@ class Report:
 class Investigator:
     """Looks into mutants, and remembers which layers are guilty and which are cleared."""
 
-    def __init__(self, runner: Runner, targets: Sequence[Target], settings: Settings) -> None:
+    def __init__(
+        self, runner: Runner, targets: Sequence[Target], settings: Settings, seconds: float
+    ) -> None:
         self._runner = runner
         self._pool = runner.pool
         self._targets = {target.name: target for target in targets}
@@ -54,6 +58,8 @@ class Investigator:
         self._guilty: dict[str, dict[str, tuple[str, ...]]] = {}  # layer → fingerprint → targets
         self._cleared: set[str] = set()
         self._failures: dict[str, str] = {}
+        self._examiner = Examiner(self._pool, self._targets, settings, seconds)
+        self.examined: dict[str, Finding] = {}  # by fingerprint
         self.looks = 0
 
     def look(self, seed: Seed, model: Model, judged: Judged) -> Report:
@@ -65,7 +71,31 @@ class Investigator:
         apart = self._unexplained(model, judged.apart, report)
         if apart and not report.findings and len(judged.outputs) > 1:
             self._whole(case, judged, apart, report)
+        raw, report.findings = report.findings, []
+        for finding in raw:
+            self._examine(finding, case, report)
         return report
+
+    def _examine(self, finding: Finding, case: Case, report: Report) -> None:
+        """Small, with a verdict, and only if its cause is not known yet."""
+        known = next((f for f in self.examined.values() if f.covers(finding)), None)
+        if known is not None:
+            report.again.add(known.fingerprint)
+            self._remember(known, finding.layer)
+            return
+        inputs = case.data.take(finding.inputs[:1] or [0])
+        examined = self._examiner.examine(finding, case.model, inputs)
+        if examined.triage == "precision":
+            report.rounding = True
+            return
+        examined = examined.but(localization=None)
+        self.examined.setdefault(examined.fingerprint, examined)
+        self._remember(examined, finding.layer)
+        report.findings.append(examined)
+
+    def confirm(self, times: int) -> list[Finding]:
+        """What this sitting found, shown again in fresh workers."""
+        return confirmed(self._examiner.bench, list(self.examined.values()), times)
 
     def _odd_layers(self, seed: Seed, model: Model, judged: Judged, report: Report) -> None:
         """New layers on which targets differ: run each alone, on the same tensors."""
@@ -85,9 +115,7 @@ class Investigator:
         for layer in fresh:
             given = [states[ref.producer][ref.index] for ref in layer.refs()]
             found = self.isolate(layer, given)
-            for finding in found:
-                report.findings.append(finding)
-                self._remember(finding, layer)
+            report.findings += found
             if not found:
                 self._clear(digest_of(model.digests()[layer.name], seed.name))
 
@@ -132,8 +160,6 @@ class Investigator:
         for finding in self._blame(case, judged).failures(runs):
             finding = finding.but(localization=None)
             report.findings.append(finding)
-            if finding.layer is not None:
-                self._remember(finding, finding.layer)
             for name in set(finding.targets) & set(fresh):
                 run = fresh[name]
                 key = _failure_key(name, run.layer, run.message, case.model)
@@ -175,8 +201,6 @@ class Investigator:
                 report.rounding = True
                 continue
             report.findings.append(finding)
-            if finding.layer is not None:
-                self._remember(finding, finding.layer)
 
     def _blame(self, case: Case, judged: Judged) -> Blame:
         count = case.data.count
@@ -185,8 +209,10 @@ class Investigator:
     def _reference(self, names: Iterable[str]) -> str:
         return choose_reference(list(names), self._targets)
 
-    def _remember(self, finding: Finding, layer: Layer) -> None:
-        self._guilty.setdefault(signature(layer), {})[finding.fingerprint] = finding.targets
+    def _remember(self, finding: Finding, layer: Layer | None) -> None:
+        if layer is not None:
+            guilty = self._guilty.setdefault(signature(layer), {})
+            guilty[finding.fingerprint] = finding.targets
 
 
 def signature(layer: Layer) -> str:

@@ -50,6 +50,8 @@ class FuzzJob:
     generation: int = _GENERATION  # mutants that are asked for before the strategy is told
     rules: tuple[str, ...] = ()  # all, if none is named
     memory_limit: int = 3 << 30  # a worker above it is replaced by a fresh one
+    minimise: float = 20.0  # seconds to make one finding small; 0: leave them as they are
+    confirm: int = 1  # fresh workers in which every finding must show again, at the end
     limits: Limits = field(default_factory=lambda: Limits(silence_seconds=60.0))
 
     @property

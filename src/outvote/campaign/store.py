@@ -135,6 +135,12 @@ class Store:
             (fingerprint, number, number, at, at, json.dumps(data)),
         )
 
+    def retold(self, fingerprint: str, data: Mapping[str, Any]) -> None:
+        """A stored finding, of which more is known now."""
+        self._db.execute(
+            "UPDATE findings SET data = ? WHERE fingerprint = ?", (json.dumps(data), fingerprint)
+        )
+
     def again(self, fingerprint: str, number: int, at: float) -> None:
         self._db.execute(
             "UPDATE findings SET count = count + 1, last = ?, last_at = ? WHERE fingerprint = ?",

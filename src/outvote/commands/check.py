@@ -6,10 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from outvote.commands.gate_options import add_fail_on, add_known, exit_code, gate_of
 from outvote.commands.options import (
-    CONSISTENT,
-    FINDINGS,
-    INTERRUPTED,
     RAW,
     above_zero,
     add_find_links,
@@ -31,6 +29,8 @@ examples:
       an architecture and its weights
   outvote check model.keras --targets tensorflow,jax,patched --config outvote.toml
       a patched library ([targets.patched] with a setup script) against released ones
+  outvote check model.keras --known known.toml --fail-on bug
+      in CI: exit 1 only for bugs that known.toml does not list (docs/gate.md)
 """
 
 
@@ -81,6 +81,9 @@ def _add_options(check: argparse.ArgumentParser) -> None:
     check.add_argument("--seed", type=int, default=0, help="for random inputs")
     check.add_argument("--jobs", type=positive, metavar="N", help="targets at work at once")
     check.add_argument("--quiet", action="store_true", help="no progress")
+
+    add_known(check)
+    add_fail_on(check)
 
     rules = check.add_argument_group("what counts as inconsistent (CRADLE's defaults)")
     rules.add_argument(
@@ -149,6 +152,7 @@ def _check(options: argparse.Namespace) -> int:
         if not path.is_file():
             raise UsageError(f"the file {path} given with --custom does not exist")
     config = load_config(options.config)
+    gate = gate_of(options, config.folder)
     targets = choose(options.targets, known_targets(config.targets, config.folder))
     memory = int(options.memory * 2**30) if options.memory is not None else None
     job = Job(
@@ -177,9 +181,6 @@ def _check(options: argparse.Namespace) -> int:
         every_layer=options.every_layer,
     )
     terminal = Terminal(options.quiet)
-    result = run_job(job, options.out, terminal.watch, terminal.announce)
+    result = run_job(job, options.out, terminal.watch, terminal.announce, gate)
     terminal.show_check(result.data, options.out)
-    verdict = result.data["verdict"]
-    if verdict == "interrupted":
-        return INTERRUPTED
-    return CONSISTENT if verdict == "consistent" else FINDINGS
+    return exit_code(result.data)

@@ -15,6 +15,7 @@ from outvote.commands.explore_options import (
     rectangle,
     share,
 )
+from outvote.commands.gate_options import add_known, exit_code, gate_of
 from outvote.commands.options import (
     CONSISTENT,
     FINDINGS,
@@ -67,6 +68,7 @@ def add(commands: Any) -> None:
         help="one model: inputs on which these implementations of it differ most",
     )
     add_common(parser)
+    add_known(parser)
     _add_search(parser)
     _add_answers(parser)
     _add_constraint(parser)
@@ -201,18 +203,26 @@ def _explore(options: argparse.Namespace) -> int:
 
     terminal = Terminal(options.quiet)
     if options.targets is None:
+        if options.known is not None:
+            raise UsageError(
+                f"--known {options.known} lists findings about targets; give --targets, or leave "
+                "it out: differences between models have no fingerprint"
+            )
         from outvote.explore.doing import explore
         from outvote.explore.show import show_explored
 
         result = explore(job_of(options), options.out, terminal.watch)
         show_explored(result, options.out)
     else:
+        from outvote.config import load_config
         from outvote.explore.between import explore_between
         from outvote.explore.show import show_distance
 
+        gate = gate_of(options, load_config(options.config).folder)
         targets = chosen_targets(options)
-        result = explore_between(job_of(options), targets, options.out, terminal.watch)
+        result = explore_between(job_of(options), targets, options.out, terminal.watch, gate)
         terminal.show_check(result, options.out)
         show_distance(result)
+        return exit_code(result)
     codes = {"consistent": CONSISTENT, "inconsistent": FINDINGS, "interrupted": INTERRUPTED}
     return codes[result["verdict"]]

@@ -6,9 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from outvote.commands.gate_options import add_fail_on, add_known, exit_code, gate_of
 from outvote.commands.options import (
-    CONSISTENT,
-    FINDINGS,
     INTERRUPTED,
     RAW,
     above_zero,
@@ -32,6 +31,8 @@ examples:
       several seeds, without guidance, repeatable
   outvote fuzz --resume baseline --budget 2000
       go on with a campaign that was stopped, or wants more
+  outvote fuzz lenet5 --budget 20m --known known.toml --fail-on bug
+      in CI: exit 1 only for bugs that known.toml does not list (docs/gate.md)
 """
 
 
@@ -94,6 +95,8 @@ def add(commands: Any) -> None:
     add_find_links(fuzz)
     fuzz.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
     fuzz.add_argument("--quiet", action="store_true", help="no progress")
+    add_known(fuzz)
+    add_fail_on(fuzz)
     limits = fuzz.add_argument_group("limits of a worker")
     limits.add_argument(
         "--timeout",
@@ -123,6 +126,7 @@ def _fuzz(options: argparse.Namespace) -> int:
     from outvote.terminal_fuzz import FuzzTerminal
 
     config = load_config(options.config)
+    gate = gate_of(options, config.folder)
     known = known_targets(config.targets, config.folder)
     wanted = None
     if options.budget is not None or options.until_coverage is not None:
@@ -145,7 +149,7 @@ def _fuzz(options: argparse.Namespace) -> int:
             )
         out = options.resume
         with terminal.live() as watch:
-            result = resume(out, known, watch, wanted, options.jobs, ready)
+            result = resume(out, known, watch, wanted, options.jobs, ready, gate)
     else:
         out = options.out
         job = FuzzJob(
@@ -163,11 +167,9 @@ def _fuzz(options: argparse.Namespace) -> int:
             limits=Limits(silence_seconds=options.timeout),
         )
         with terminal.live() as watch:
-            result = start(job, out, watch, ready)
+            result = start(job, out, watch, ready, gate)
     terminal.show(result, out)
-    if result["interrupted"]:
-        return INTERRUPTED
-    return CONSISTENT if result["verdict"] == "consistent" else FINDINGS
+    return INTERRUPTED if result["interrupted"] else exit_code(result)
 
 
 def _default(known: Any) -> list[str] | None:

@@ -26,6 +26,7 @@ from outvote.explore.asking import ask
 from outvote.explore.exploring import open_explorer, prepare, require_sense
 from outvote.explore.job import Explored, ExploreJob, Subject
 from outvote.explore.rules import read_features
+from outvote.gate.gate import STRICT, Gate
 from outvote.judge.compare import Settings
 from outvote.judge.distances import distance_relative
 from outvote.modelfile import inspect
@@ -45,7 +46,11 @@ class Walk:
 
 
 def explore_between(
-    job: ExploreJob, targets: Sequence[Target], out: Path, watch: Watch = silent
+    job: ExploreJob,
+    targets: Sequence[Target],
+    out: Path,
+    watch: Watch = silent,
+    gate: Gate = STRICT,
 ) -> dict[str, Any]:
     """Do the job; the folder gets what `outvote check` writes, and the inputs that were found."""
     require_sense(job)
@@ -61,11 +66,16 @@ def explore_between(
     inspect(job.models[0], None)
     prepare_folder(out)
     with Pool(targets, limits=job.limits, custom=job.custom, allow_code=job.allow_code) as pool:
-        return between_in(pool, job, targets, out, watch)
+        return between_in(pool, job, targets, out, watch, gate)
 
 
 def between_in(
-    pool: Pool, job: ExploreJob, targets: Sequence[Target], out: Path, watch: Watch = silent
+    pool: Pool,
+    job: ExploreJob,
+    targets: Sequence[Target],
+    out: Path,
+    watch: Watch = silent,
+    gate: Gate = STRICT,
 ) -> dict[str, Any]:
     """The same in a pool that has the targets."""
     names = [target.name for target in targets]
@@ -89,7 +99,8 @@ def between_in(
         repros.update(saved(lambda: write_evidence(pool, checked, out), out))
 
     checked = check_in(pool, check, watch, keep)
-    result = {**check_result(checked, repros), **_added(job, explored, checked, walk)}
+    found = {**check_result(checked, repros), **_added(job, explored, checked, walk)}
+    result = gate.judged(found)
     saved(lambda: _write(result, walk, out), out)
     return result
 

@@ -1,4 +1,5 @@
-"""Writes a result for its readers: JSON for programs, Markdown for terminals, HTML for people.
+"""Writes a result for its readers: JSON for programs, JUnit and SARIF for CI, and
+Markdown and HTML for people.
 
 Each format is one module with `write(result, folder)`. The result has the form of
 `docs/result-json.md`; nothing here judges, it only shows.
@@ -11,8 +12,11 @@ from pathlib import Path
 from typing import Any
 
 # JSON comes first: if a later format fails, the data is already safe on disk.
-FORMATS = ("json_file", "markdown", "html")
-OWN_FORMATS = {"fuzz": ("json_file", "fuzz_markdown", "fuzz_html")}
+FORMATS = ("json_file", "markdown", "html", "junit", "sarif")
+OWN_FORMATS = {
+    "fuzz": ("json_file", "fuzz_markdown", "fuzz_html", "junit", "sarif"),
+    "bisect": ("json_file", "markdown", "html"),
+}
 
 
 def write_all(result: dict[str, Any], folder: Path) -> list[Path]:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.report.files import write_atomically
+from outvote.report.markdown import escape, known_findings
 from outvote.report.wording import number, share
 
 
@@ -25,6 +26,7 @@ def render(result: dict[str, Any]) -> str:
         f"{', '.join(t['name'] for t in result['targets'])}.",
         "",
         *[f"Warning: {warning}." for warning in result["warnings"]],
+        *[f"Gate: {escape(note)}.\n" for note in result["gate"]["notes"]],
         f"{result['valid']} of {result['tested']} mutants were valid; {result['rounding']} "
         f"differed by rounding only; {result['flaky']} failures did not repeat.",
         "",
@@ -42,8 +44,11 @@ def render(result: dict[str, Any]) -> str:
                     f["title"],
                 )
                 for f in result["findings"]
+                if not f["known"]
             ],
         ),
+        known_findings(result),
+        "",
         "## Bugs by target and kind",
         "",
         *_table(

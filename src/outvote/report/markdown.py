@@ -28,6 +28,7 @@ def render(result: dict[str, Any]) -> str:
         targets(result),
         versions(result),
         findings(result),
+        known_findings(result),
         pairs(result),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -64,6 +65,7 @@ def verdict(result: dict[str, Any]) -> str:
         f"# {MARKS.get(word, '')} {escape(word).capitalize()}".replace("#  ", "# "),
         f"**{escape(result['summary'])}**",
         *(f"> Warning: {escape(warning)}." for warning in result["warnings"]),
+        *(f"> Gate: {escape(note)}." for note in result.get("gate", {}).get("notes", [])),
         " · ".join(fact for fact in facts if fact),
     ]
     return "\n\n".join(lines)
@@ -96,9 +98,23 @@ def target_row(target: dict[str, Any]) -> list[str]:
 
 
 def findings(result: dict[str, Any]) -> str:
-    if not result["findings"]:
+    new = [item for item in result["findings"] if not item.get("known")]
+    if not new:
         return ""
-    return "## Findings\n\n" + "\n\n".join(finding(item) for item in result["findings"])
+    return "## Findings\n\n" + "\n\n".join(finding(item) for item in new)
+
+
+def known_findings(result: dict[str, Any]) -> str:
+    """What is known stands apart, one line each, with why it may pass."""
+    known = [item for item in result["findings"] if item.get("known")]
+    if not known:
+        return ""
+    lines = [
+        f"- {code(item['fingerprint'])} {escape(item['title'])}: {escape(item['known']['reason'])}"
+        + (f" ({escape(item['known']['link'])})" if item["known"]["link"] else "")
+        for item in known
+    ]
+    return "## Known findings\n\n" + "\n".join(lines)
 
 
 def finding(item: dict[str, Any]) -> str:

@@ -150,13 +150,16 @@ class Graph:
     def call(self, layer: Layer, states: States) -> list[Tensor]:
         """The outputs of one layer on the given tensors."""
         self._enter(layer.name)
-        args = self._fill(layer.args, states)
-        kwargs = self._fill(layer.kwargs, states)
+        args, kwargs = self.filled(layer, states)
         made = self._made.get(layer.name)
         if made is None:
             made = self._workshop.layer(layer, lambda new: new(*args, **kwargs))
             self._made[layer.name] = made
         return list(tree.flatten(made(*args, **kwargs)))
+
+    def filled(self, layer: Layer, states: States) -> tuple[Any, Any]:
+        """What a layer is called with, tensors in the place of references."""
+        return self._fill(layer.args, states), self._fill(layer.kwargs, states)
 
     def make_all(self, feeds: Callable[[], Sequence[Tensor]]) -> None:
         """Make every layer object now: inside a trace it would be too late."""

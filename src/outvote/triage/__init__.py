@@ -1,0 +1,1 @@
+"""From a difference to a verdict: stages that each do one thing."""

@@ -1,0 +1,210 @@
+"""Runs specimens on targets and says what shows: the one experiment that all stages share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.model import Model, Weight
+from outvote.core.specimen import Specimen, weights_for
+from outvote.core.target import Outcome, Run, Target
+from outvote.judge.compare import Outputs, Settings, mismatch_of
+from outvote.judge.observation import Observation
+from outvote.judge.vote import Vote, vote
+from outvote.localize.isolated import distance, tolerance_of
+from outvote.run.pool import Pool, Request
+
+_PROBES = (1, 2)
+_DEATHS = 2  # of a worker in a row, that are put down to the specimen
+_PLAIN = 1e-2  # a distance that no rounding of one layer explains: its noise need not be measured
+
+
+@dataclass
+class Bench:
+    """The targets of a pool, ready for experiments. `runs` counts them."""
+
+    pool: Pool
+    targets: Mapping[str, Target]
+    settings: Settings
+    runs: int = 0
+
+    def run(self, specimen: Specimen, names: Sequence[str], **more: Any) -> dict[str, Run]:
+        self.runs += 1
+        arguments = {
+            "model": specimen.model.to_json(),
+            "inputs": [self.pool.blobs.put(array) for array in specimen.inputs],
+            "batch": max(1, specimen.count),
+            **more,
+        }
+        request = Request("run", arguments, steps=len(specimen.model.layers))
+        found = self.pool.ask_all(names, request)
+        return {name: self._settled(name, request, run) for name, run in found.items()}
+
+    def _settled(self, name: str, request: Request, run: Run) -> Run:
+        """A death counts if a fresh worker dies too: someone else may have killed the first."""
+        for _ in range(_DEATHS):
+            if run.outcome not in (Outcome.CRASH, Outcome.MEMORY, Outcome.GARBAGE):
+                break
+            run = self.pool.ask(name, request)
+        return run
+
+    def observe(self, specimen: Specimen, names: Sequence[str]) -> Observation:
+        """Run it and judge: who differs from whom, and by more than rounding."""
+        runs = self.run(specimen, names)
+        outputs = {n: outputs_of(run) for n, run in runs.items() if run.ok}
+        failures = {
+            n: r for n, r in runs.items() if not r.ok and r.outcome is not Outcome.UNSUPPORTED
+        }
+        tolerance = max((tolerance_of(found) for found in outputs.values()), default=0.0)
+        apart = _distances(outputs)
+        finite = [d for d in apart.values() if np.isfinite(d)]
+        if any(tolerance <= d < _PLAIN for d in finite):
+            noise = self.noise(specimen, outputs)
+            tolerance = max(tolerance, self.settings.noise_factor * noise)
+        return self.judged(outputs, failures, tolerance, specimen.last.kind)
+
+    def judged(
+        self,
+        outputs: Mapping[str, Outputs],
+        failures: Mapping[str, Run],
+        tolerance: float,
+        layer_kind: str | None,
+    ) -> Observation:
+        """Outputs and failures held against each other: groups, the vote, the kind."""
+        apart = _distances(outputs)
+        agreements = [pair for pair, d in apart.items() if d < tolerance]
+        agreements += [
+            (a, b) for a, b in combinations(failures, 2) if _refused(failures[a], failures[b])
+        ]
+        taking_part = {n: self.targets[n] for n in (*outputs, *failures)}
+        voted = vote(taking_part, agreements, layer_kind)
+        kind = _kind(outputs, failures, apart, tolerance, voted)
+        worst = max((d for d in apart.values() if np.isfinite(d)), default=0.0)
+        return Observation(outputs, failures, kind, worst, tolerance, voted, layer_kind)
+
+    def noise(self, specimen: Specimen, plain: Mapping[str, Outputs]) -> float:
+        """How far outputs move when every tensor moves by one unit in the last place."""
+        instruments = [n for n in plain if self.targets[n].is_eager] or list(plain)
+        worst = 0.0
+        for seed in _PROBES:
+            for name, run in self.run(specimen, instruments, jitter=seed).items():
+                if run.ok:
+                    found = distance(plain[name], outputs_of(run))
+                    worst = max(worst, found if np.isfinite(found) else 0.0)
+        return worst
+
+    def rebuilt(self, specimen: Specimen, name: str) -> Specimen | None:
+        """The specimen with weights fitted to its new configurations and shapes.
+
+        `name` is the target whose Keras builds it. None where Keras refuses.
+        """
+        batch = specimen.count
+        inputs = [[batch, *array.shape[1:]] for array in specimen.inputs]
+        arguments = {"model": specimen.model.to_json(), "shapes": inputs}
+        run = self.pool.ask(
+            name, Request("extra", {"module": "rebuild", "call": "rebuild", **arguments})
+        )
+        if not run.ok:
+            return None
+        layers = []
+        for layer, told in zip(specimen.model.layers, run.reply["layers"], strict=True):
+            weights: Sequence[Weight] = weights_for(layer, told["weights"], self.pool.blobs)
+            layers.append(
+                replace(layer, config=told["config"], build=told["build"], weights=tuple(weights))
+            )
+        return replace(specimen, model=replace(specimen.model, layers=tuple(layers)))
+
+    def defaults(self, specimen: Specimen, name: str) -> dict[str, dict[str, Any]]:
+        """For each layer the configuration that it has when only what is required is given."""
+        arguments = {"model": specimen.model.to_json()}
+        run = self.pool.ask(
+            name, Request("extra", {"module": "rebuild", "call": "defaults", **arguments})
+        )
+        return dict(run.reply["defaults"]) if run.ok else {}
+
+
+def outputs_of(run: Run) -> Outputs:
+    count = len(run.reply["dtypes"])
+    return Outputs(run.arrays[:count], tuple(run.reply["dtypes"]))
+
+
+def _distances(outputs: Mapping[str, Outputs]) -> dict[tuple[str, str], float]:
+    return {(a, b): distance(outputs[a], outputs[b]) for a, b in combinations(outputs, 2)}
+
+
+def _refused(a: Run, b: Run) -> bool:
+    """Two targets that raise an exception say the same: this cannot be computed."""
+    return a.outcome is b.outcome is Outcome.ERROR
+
+
+def _kind(
+    outputs: Mapping[str, Outputs],
+    failures: Mapping[str, Run],
+    apart: Mapping[tuple[str, str], float],
+    tolerance: float,
+    voted: Vote,
+) -> str | None:
+    if len(voted.groups) < 2 or not outputs:
+        return None  # where nobody gives a result there is nothing to hold against a failure
+    odd = set(voted.outvoted) or {n for group in voted.groups for n in group}
+    failed = [run for name, run in failures.items() if name in odd]
+    if failed:
+        return "hang" if failed[0].outcome is Outcome.HANG else "crash"
+    if failures and voted.decided:
+        return "shape"  # a result where the others refuse
+    mixed = [(a, b) for (a, b), d in apart.items() if not d < tolerance and {a, b} & odd]
+    if any(mismatch_of(outputs[a], outputs[b]) for a, b in mixed):
+        return "shape"
+    if any(np.isnan(apart[pair]) for pair in mixed):
+        return "nan"
+    return "inconsistency" if mixed else None
+
+
+def float64_of(specimen: Specimen, pool: Pool) -> Specimen:
+    """The same computation in float64: configurations, weights and inputs are widened."""
+
+    def wide(array: Array) -> Array:
+        return array.astype(np.float64) if array.dtype.kind == "f" else array
+
+    layers = []
+    for layer in specimen.model.layers:
+        weights = tuple(
+            replace(w, digest=pool.blobs.put(wide(np.asarray(pool.blobs.get(w.digest)))))
+            for w in layer.weights
+        )
+        layers.append(replace(layer, config=_widened(layer.config), weights=weights))
+    inputs = tuple(
+        replace(item, dtype="float64") if "float" in item.dtype else item
+        for item in specimen.model.inputs
+    )
+    model: Model = replace(specimen.model, inputs=inputs, layers=tuple(layers))
+    return Specimen(model, tuple(wide(array) for array in specimen.inputs))
+
+
+_NARROW = ("float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16")
+
+
+def _widened(config: Any) -> Any:
+    if isinstance(config, Mapping):
+        return {
+            key: "float64"
+            if key == "dtype" and _policy(value) in _NARROW
+            else value
+            if key == "dtype"
+            else _widened(value)
+            for key, value in config.items()
+        }
+    if isinstance(config, list | tuple):
+        return [_widened(item) for item in config]
+    return config
+
+
+def _policy(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return value.get("config", {}).get("name")
+    return value

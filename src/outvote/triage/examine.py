@@ -1,0 +1,288 @@
+"""The line from a raw finding to one with a verdict: specimen → minimise → decide."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from outvote.blame import choose_reference
+from outvote.core.arrays import Array
+from outvote.core.blobs import BlobStore
+from outvote.core.model import Layer, Model, Ref
+from outvote.core.one_layer import one_layer
+from outvote.core.specimen import Specimen
+from outvote.core.states import State, unpack
+from outvote.core.target import Outcome, Target
+from outvote.findings import Finding, Proof, cause_of, parameters_of, title_of
+from outvote.judge.compare import Settings
+from outvote.judge.observation import Observation
+from outvote.run.pool import Pool
+from outvote.triage.bench import Bench
+from outvote.triage.minimise import Minimal, minimise
+from outvote.triage.verdict import Verdict, decide
+
+_SECONDS = 20.0  # to make one finding small
+_NEAR = 0.01  # a smaller specimen may show so much of the distance, not less
+_GIVEN = {
+    True: "The layer alone, given the same tensors on every target:",
+    False: "It takes several layers at once, as when a compiler fuses them:",
+}
+_WITNESSES = 2  # targets that stand for the majority while minimising
+
+
+@dataclass
+class Examiner:
+    """Examines findings with the workers of a pool."""
+
+    pool: Pool
+    targets: Mapping[str, Target]
+    settings: Settings
+    seconds: float = _SECONDS
+    bench: Bench = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bench = Bench(self.pool, self.targets, self.settings)
+
+    def examine(self, finding: Finding, model: Model, inputs: Sequence[Array]) -> Finding:
+        """The finding with its smallest specimen and a verdict; as it was where none shows it."""
+        if self.seconds <= 0 or finding.triage == "precision" or finding.kind == "performance":
+            return finding
+        for specimen in self._specimens(finding, model, inputs):
+            examined = self._with(finding, specimen)
+            if examined is not None:
+                return examined
+        return finding.but(
+            triage="unknown",
+            reason=f"{finding.reason} It did not show again, neither in the layer alone nor in "
+            "the whole model.",
+        )
+
+    def _with(self, finding: Finding, specimen: Specimen) -> Finding | None:
+        names = [
+            n for n, t in self.targets.items() if not t.compiles_slowly or n in finding.targets
+        ]
+        whole = self.bench.observe(specimen, names)
+        side = self._side(finding, whole)
+        if side is None:
+            return None
+        taking_part = self._witnesses(side, whole, specimen)
+        first = self.bench.observe(specimen, taking_part)
+        if first.kind is None:
+            return None
+        focused = self._focused(whole, side)
+        verdict = decide(self.bench, specimen, focused)
+        if verdict.triage == "precision":  # not worth making small
+            return finding.but(triage="precision", reason=verdict.reason, accused=None)
+        small = self._minimal(specimen, first, taking_part)
+        seen = self.bench.observe(small.specimen, names)
+        apart = self._side(finding, seen)
+        if apart is not None:
+            again = self._focused(seen, apart)
+            second = decide(self.bench, small.specimen, again)
+            if second.triage == verdict.triage:
+                return self._told(finding, small, again, second)
+        whole_size = Minimal(specimen, specimen, small.seconds, small.tried, False)
+        return self._told(finding, whole_size, focused, verdict)
+
+    def _side(self, finding: Finding, seen: Observation) -> tuple[str, ...] | None:
+        """The targets that the finding is about, if they stand apart here too."""
+        if seen.kind is None:
+            return None
+        if finding.accused is None:
+            return () if len(seen.vote.groups) > 1 else None
+        if finding.accused not in seen.odd:
+            return None
+        library = self._cause(finding.accused, finding)
+        return tuple(n for n in seen.odd if self._cause(n, finding) == library)
+
+    def _cause(self, name: str, finding: Finding) -> str:
+        return cause_of(self.targets[name], finding.layer.kind if finding.layer else None)
+
+    def _witnesses(self, side: Sequence[str], seen: Observation, specimen: Specimen) -> list[str]:
+        """One of the accused, and independent targets of the majority that are quick to ask."""
+        kind = specimen.last.kind
+        if not side or not seen.vote.decided:
+            return [min(group, key=self._slowness) for group in seen.vote.groups]
+        chosen: dict[str, str] = {}
+        for name in sorted(seen.vote.majority, key=self._slowness):
+            chosen.setdefault(self.targets[name].implementation_of(kind), name)
+        return [side[0], *list(chosen.values())[:_WITNESSES]]
+
+    def _slowness(self, name: str) -> tuple[bool, bool, bool]:
+        target = self.targets[name]
+        return (not target.is_eager, target.setup is not None, target.backend == "jax")
+
+    def _minimal(self, specimen: Specimen, first: Observation, names: Sequence[str]) -> Minimal:
+        symptom = first.symptom()
+        deadly = any(run.outcome is not Outcome.ERROR for run in first.failures.values())
+
+        def shows(candidate: Specimen) -> bool:
+            seen = self.bench.observe(candidate, names)
+            if seen.symptom() != symptom:
+                return False
+            if seen.kind != "inconsistency" or not np.isfinite(first.distance):
+                return True
+            return seen.distance >= _NEAR * first.distance
+
+        builder = choose_reference(
+            [n for n in first.outputs if n not in first.vote.outvoted]
+            or list(first.outputs)
+            or list(names),
+            self.targets,
+        )
+        tools = _Tools(self.bench, builder)
+        if deadly and first.kind == "hang":  # every trial waits for the time limit
+            return Minimal(specimen, specimen, 0.0, 0, False)
+        return minimise(specimen, shows, tools, self.seconds)
+
+    def _focused(self, seen: Observation, side: Sequence[str]) -> Observation:
+        """What was observed, without outvoted targets that this finding is not about."""
+        others = set(seen.vote.outvoted) - set(side) if side else set()
+        if not others or not seen.vote.decided:
+            return seen
+        kept = [n for n in (*seen.outputs, *seen.failures) if n not in others]
+        return self.bench.judged(
+            {n: o for n, o in seen.outputs.items() if n in kept},
+            {n: r for n, r in seen.failures.items() if n in kept},
+            seen.tolerance,
+            seen.layer_kind,
+        )
+
+    def _told(
+        self, finding: Finding, small: Minimal, seen: Observation, verdict: Verdict
+    ) -> Finding:
+        proof = Proof(
+            small.specimen,
+            seen,
+            *self._matter(small.specimen, seen),
+            len(small.before.model.layers),
+            small.before.numbers,
+            small.seconds,
+            small.complete,
+            verdict.errors or {},
+            verdict.truth.source if verdict.truth else "",
+            verdict.truth.outputs if verdict.truth else None,
+        )
+        layer = small.specimen.last
+        wrong = [n for n in verdict.wrong if n in self.targets]
+        accused = wrong[0] if wrong and verdict.triage in ("bug", "difference") else None
+        if finding.accused in wrong:
+            accused = finding.accused
+        if accused is None and verdict.triage == "bug":
+            verdict = Verdict("unknown", (), verdict.reason, verdict.truth, verdict.errors)
+        kind = seen.kind or finding.kind
+        alone = len(small.specimen.model.layers) == 1
+        return finding.but(
+            kind=kind,
+            title=title_of(kind, accused, finding.layer or layer, seen, alone),
+            reason=f"{_GIVEN[alone]} {verdict.reason}",
+            triage=verdict.triage,
+            accused=accused,
+            targets=tuple(wrong) or finding.targets,
+            layer=finding.layer or layer,
+            library=self._cause(accused, finding.but(layer=finding.layer or layer))
+            if accused
+            else None,
+            distance=seen.distance
+            if np.isfinite(seen.distance) and kind == "inconsistency"
+            else None,
+            metric="relative" if kind == "inconsistency" else None,
+            proof=proof,
+        )
+
+    def _matter(
+        self, specimen: Specimen, seen: Observation
+    ) -> tuple[dict[str, Any], Mapping[str, Any]]:
+        """Parameters of the minimal layer that are not at their defaults, and those defaults.
+
+        It needs them. Left out are those that Keras itself fills in when the layer is built.
+        """
+        layer, builder = specimen.last, self._builder(seen)
+        defaults = self.bench.defaults(specimen, builder).get(layer.name, {})
+        found = {}
+        for key, value in parameters_of(layer).items():
+            if key not in defaults or value == defaults[key]:
+                continue
+            changed = specimen.with_config(layer.name, {**layer.config, key: defaults[key]})
+            rebuilt = self.bench.rebuilt(changed, builder)
+            if rebuilt is None or rebuilt.last.config.get(key) != value:
+                found[key] = value
+        return found, defaults
+
+    def _builder(self, seen: Observation) -> str:
+        return choose_reference(
+            list(seen.vote.majority or seen.outputs or seen.failures), self.targets
+        )
+
+    def _specimens(self, finding: Finding, model: Model, inputs: Sequence[Array]) -> list[Specimen]:
+        """What to try, smallest first: the layer alone, the model up to it, the whole model."""
+        found = []
+        given = finding.fault.given if finding.fault else None
+        whole = Specimen(model, tuple(inputs))
+        if not given and finding.layer is not None:
+            given = self._read_by(finding.layer, whole, finding)
+        if given and finding.layer is not None:
+            alone, arrays = one_layer(finding.layer, tuple(given))
+            all_outputs = tuple(Ref(finding.layer.name, i) for i in range(_outputs(finding)))
+            found.append(Specimen(replace(alone, outputs=all_outputs), tuple(arrays)))
+        found.append(whole)
+        return found
+
+    def _read_by(self, layer: Layer, whole: Specimen, finding: Finding) -> tuple[State, ...] | None:
+        """What a layer reads in the whole model, by a target that gets so far."""
+        names = [n for n in self.targets if n not in finding.targets and self.targets[n].is_eager]
+        inner = {item.name for item in whole.model.inputs}
+        for name in names:
+            hidden = [n for n in layer.inputs if n not in inner]
+            states = _Tools(self.bench, name).tensors(whole, hidden)
+            states |= {
+                item.name: [(array, None)]
+                for item, array in zip(whole.model.inputs, whole.inputs, strict=True)
+            }
+            if all(n in states for n in layer.inputs):
+                return tuple(states[ref.producer][ref.index] for ref in layer.refs())
+        return None
+
+
+def _outputs(finding: Finding) -> int:
+    """How many tensors the layer gives, as far as any target has shown."""
+    shown = finding.fault.outputs.values() if finding.fault else ()
+    return max([1, *(len(found.arrays) for found in shown)])
+
+
+@dataclass(frozen=True)
+class _Tools:
+    """A worker as the minimiser needs it."""
+
+    bench: Bench
+    name: str
+
+    @property
+    def blobs(self) -> BlobStore:
+        return self.bench.pool.blobs
+
+    def rebuilt(self, specimen: Specimen) -> Specimen | None:
+        return self.bench.rebuilt(specimen, self.name)
+
+    def defaults(self, specimen: Specimen) -> Mapping[str, Mapping[str, Any]]:
+        return self.bench.defaults(specimen, self.name)
+
+    def tensors(self, specimen: Specimen, names: Sequence[str]) -> dict[str, list[State]]:
+        """What layers give, for the whole batch; nothing where the worker cannot say."""
+        if not names:
+            return {}
+        run = self.bench.run(
+            specimen, [self.name], keep=True, watch=list(names), rows=specimen.count
+        )[self.name]
+        if not run.ok or not run.reply.get("watched"):
+            return {}
+        queue = list(run.arrays[len(run.reply["dtypes"]) :])
+        states = {}
+        for name, told in run.reply["watched"].items():
+            size = sum(1 + has_mask for has_mask in told["masked"])
+            states[name] = unpack(told["masked"], queue[:size])
+            queue = queue[size:]
+        return states

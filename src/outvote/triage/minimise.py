@@ -1,0 +1,76 @@
+"""Delta debugging: the smallest specimen that still shows the same (Zeller & Hildebrandt, 2002).
+
+Greedy: a reduction is applied as often as it helps, then the next, until none helps any more or
+the time is up. What must stay is for the caller to say, as a predicate.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from outvote.core.specimen import Specimen
+from outvote.triage.reductions import REDUCTIONS, Keras, Reduction
+
+
+@dataclass(frozen=True)
+class Minimal:
+    """The smallest specimen, and what it took."""
+
+    specimen: Specimen
+    before: Specimen
+    seconds: float
+    tried: int
+    complete: bool  # False: the time was up
+
+    @property
+    def smaller(self) -> bool:
+        return self.specimen is not self.before
+
+
+def minimise(
+    specimen: Specimen,
+    shows: Callable[[Specimen], bool],
+    keras: Keras,
+    seconds: float,
+    reductions: Sequence[Reduction] = REDUCTIONS,
+) -> Minimal:
+    """Shrink it while `shows` holds. The specimen given is taken to show it."""
+    began = time.monotonic()
+    best = specimen
+    seen = {specimen.key(keras.blobs)}
+    tried = 0
+    complete = False
+    while not complete:
+        complete = True
+        for reduction in reductions:
+            found = _first(reduction, best, shows, keras, seen, began + seconds)
+            while found is not None:
+                complete, best = False, found
+                found = _first(reduction, best, shows, keras, seen, began + seconds)
+        if time.monotonic() > began + seconds:
+            tried = len(seen) - 1
+            return Minimal(best, specimen, time.monotonic() - began, tried, False)
+    return Minimal(best, specimen, time.monotonic() - began, len(seen) - 1, True)
+
+
+def _first(
+    reduction: Reduction,
+    specimen: Specimen,
+    shows: Callable[[Specimen], bool],
+    keras: Keras,
+    seen: set[str],
+    until: float,
+) -> Specimen | None:
+    """The first candidate that still shows it; each is tried once only."""
+    for candidate in reduction(specimen, keras):
+        if time.monotonic() > until:
+            return None
+        key = candidate.key(keras.blobs)
+        if key in seen:
+            continue
+        seen.add(key)
+        if shows(candidate):
+            return candidate
+    return None

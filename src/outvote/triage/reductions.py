@@ -1,0 +1,315 @@
+"""Ways to make a specimen smaller or plainer. Each yields candidates, the boldest first."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.blobs import BlobStore
+from outvote.core.model import REF, Input, Layer, Model, Ref
+from outvote.core.specimen import Specimen
+from outvote.core.states import State
+from outvote.localize.prefix import prefix
+from outvote.triage.plain import PATTERNS
+
+_ROWS = 8
+_NOT_FOR_SIZE = ("name", "dtype", "trainable", "seed", "axis", "epsilon", "momentum", "rate")
+
+
+class Keras(Protocol):
+    """What reductions need of a worker."""
+
+    @property
+    def blobs(self) -> BlobStore: ...
+
+    def rebuilt(self, specimen: Specimen) -> Specimen | None: ...
+
+    def defaults(self, specimen: Specimen) -> Mapping[str, Mapping[str, Any]]: ...
+
+    def tensors(self, specimen: Specimen, names: Sequence[str]) -> dict[str, list[State]]: ...
+
+
+Reduction = Callable[[Specimen, Keras], Iterable[Specimen]]
+
+
+def fewer_inputs(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+    """One instance of the batch, or half of them."""
+    count = specimen.count
+    if count < 2:
+        return
+    for row in range(min(count, _ROWS)):
+        yield specimen.with_inputs([array[row : row + 1] for array in specimen.inputs])
+    half = count // 2
+    yield specimen.with_inputs([array[:half] for array in specimen.inputs])
+    yield specimen.with_inputs([array[half:] for array in specimen.inputs])
+
+
+def fewer_outputs(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+    """One output of the model, and what it needs."""
+    outputs = specimen.model.outputs
+    for ref in outputs if len(outputs) > 1 else ():
+        names = [layer.name for layer in specimen.model.layers]
+        if ref.producer in names:
+            cut = prefix(specimen.model, names.index(ref.producer))
+            yield _used_inputs(Specimen(replace(cut, outputs=(ref,)), specimen.inputs))
+
+
+def fewer_layers(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+    """The model cut off earlier, begun later, or with one layer taken out."""
+    layers = specimen.model.layers
+    if len(layers) < 2:
+        return
+    size = len(layers)
+    for position in _halves(size):
+        begun = _begun_at(specimen, position, keras)
+        if begun is not None:
+            yield begun
+    for position in _halves(size - 1):
+        cut = prefix(specimen.model, size - 2 - position)
+        yield _used_inputs(Specimen(cut, specimen.inputs))
+    for layer in reversed(layers):
+        bypassed = _without(specimen.model, layer)
+        if bypassed is not None:
+            rebuilt = keras.rebuilt(_used_inputs(Specimen(bypassed, specimen.inputs)))
+            if rebuilt is not None:
+                yield rebuilt
+
+
+def _halves(size: int) -> list[int]:
+    """Positions from the far end inwards, in steps that halve: size-1, size/2, size/4 … 1."""
+    found = []
+    step = size - 1
+    while step >= 1:
+        found.append(step)
+        step //= 2
+    return found
+
+
+def _used_inputs(specimen: Specimen) -> Specimen:
+    """Without model inputs that no layer reads any more."""
+    read = {name for layer in specimen.model.layers for name in layer.inputs}
+    kept = [i for i, item in enumerate(specimen.model.inputs) if item.name in read]
+    inputs = tuple(specimen.model.inputs[i] for i in kept)
+    return Specimen(replace(specimen.model, inputs=inputs), tuple(specimen.inputs[i] for i in kept))
+
+
+def _begun_at(specimen: Specimen, position: int, keras: Keras) -> Specimen | None:
+    """The layers from a position on; what they read from earlier ones becomes an input."""
+    rest = specimen.model.layers[position:]
+    inside = {layer.name for layer in rest}
+    if any(ref.producer not in inside for ref in specimen.model.outputs):
+        return None
+    outside = list(
+        dict.fromkeys(r for layer in rest for r in layer.refs() if r.producer not in inside)
+    )
+    given = {
+        item.name: array for item, array in zip(specimen.model.inputs, specimen.inputs, strict=True)
+    }
+    hidden = [ref.producer for ref in outside if ref.producer not in given]
+    states = keras.tensors(specimen, list(dict.fromkeys(hidden)))
+    if any(name not in states for name in hidden):
+        return None
+    names: dict[Ref, str] = {}
+    inputs: list[Input] = []
+    arrays: list[Array] = []
+    for number, ref in enumerate(outside):
+        array, mask = (
+            (given[ref.producer], None)
+            if ref.producer in given
+            else states[ref.producer][ref.index]
+        )
+        if mask is not None:
+            return None  # a mask cannot be fed to several layers at once
+        names[ref] = f"x{number}"
+        inputs.append(Input(f"x{number}", (None, *array.shape[1:]), array.dtype.name))
+        arrays.append(array)
+    layers = tuple(
+        replace(
+            layer,
+            args=_renamed(layer.args, names),
+            kwargs=_renamed(layer.kwargs, names),
+            shares=layer.shares if layer.shares in inside else None,
+        )
+        for layer in rest
+    )
+    return Specimen(replace(specimen.model, inputs=tuple(inputs), layers=layers), tuple(arrays))
+
+
+def _renamed(structure: Any, names: Mapping[Ref, str]) -> Any:
+    if isinstance(structure, Mapping):
+        if REF in structure:
+            ref = Ref(*structure[REF])
+            return {REF: [names[ref], 0]} if ref in names else structure
+        return {key: _renamed(value, names) for key, value in structure.items()}
+    if isinstance(structure, list | tuple):
+        return [_renamed(value, names) for value in structure]
+    return structure
+
+
+def _without(model: Model, layer: Layer) -> Model | None:
+    """The model with what one layer reads in the place of what it gives."""
+    refs = list(layer.refs())
+    if len(refs) != 1 or layer.name in {other.shares for other in model.layers}:
+        return None
+    names = {Ref(layer.name): refs[0]}
+
+    def moved(structure: Any) -> Any:
+        if isinstance(structure, Mapping):
+            if REF in structure:
+                new = names.get(Ref(*structure[REF]))
+                return {REF: [new.producer, new.index]} if new else structure
+            return {key: moved(value) for key, value in structure.items()}
+        if isinstance(structure, list | tuple):
+            return [moved(value) for value in structure]
+        return structure
+
+    outputs = tuple(names.get(ref, ref) for ref in model.outputs)
+    layers = tuple(
+        replace(item, args=moved(item.args), kwargs=moved(item.kwargs), build=None)
+        for item in model.layers
+        if item is not layer
+    )
+    made = {item.name for item in layers}
+    if not layers or any(ref.producer not in made for ref in outputs):
+        return None
+    return replace(model, layers=layers, outputs=outputs)
+
+
+def default_parameters(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+    """Parameters at their defaults: all, then one at a time."""
+    known = keras.defaults(specimen)
+    for layer in specimen.model.layers:
+        other = {k: v for k, v in known.get(layer.name, {}).items() if layer.config.get(k, v) != v}
+        bold = [other] if len(other) > 1 else []
+        for changes in [*bold, *({key: value} for key, value in other.items())]:
+            yield from _rebuilt(specimen, layer, {**layer.config, **changes}, keras)
+
+
+def smaller_parameters(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+    """Sizes in the configuration as small as possible: 1, 2, 3, half."""
+    known = keras.defaults(specimen)
+    for layer in specimen.model.layers:
+        for changed in _smaller_trees(layer.config, known.get(layer.name, {})):
+            yield from _rebuilt(specimen, layer, changed, keras)
+
+
+def _rebuilt(
+    specimen: Specimen, layer: Layer, config: Mapping[str, Any], keras: Keras
+) -> Iterator[Specimen]:
+    rebuilt = keras.rebuilt(specimen.with_config(layer.name, config))
+    if rebuilt is not None:
+        yield rebuilt
+
+
+def _smaller_trees(config: Any, defaults: Mapping[str, Any]) -> Iterator[Any]:
+    """A configuration with one size in it made smaller, nested layers included.
+
+    What stands at its default stays there: that is plainer than any number.
+    """
+    for key, value in config.items():
+        if key in defaults and defaults[key] == value:
+            continue
+        if key in _NOT_FOR_SIZE or key.endswith(("_initializer", "_regularizer", "_constraint")):
+            continue
+        for smaller in _smaller(value):
+            yield {**config, key: smaller}
+
+
+def _smaller(value: Any) -> Iterator[Any]:
+    if isinstance(value, bool):
+        return
+    if isinstance(value, int):
+        yield from sorted({n for n in (1, 2, 3, value // 2) if 0 < n < value})
+    elif isinstance(value, float) and value not in (0.0, 0.5, 1.0, 2.0):
+        yield from (1.0, 2.0, 0.5)
+    elif isinstance(value, list | tuple) and value and all(type(n) is int for n in value):
+        for n in sorted({1, 2, 3, *value}):
+            if n < max(value):
+                yield [n] * len(value)
+        for place, one in enumerate(value):
+            for n in _smaller(one):
+                yield [*value[:place], n, *value[place + 1 :]]
+    elif isinstance(value, Mapping) and isinstance(value.get("config"), Mapping):
+        for inner in _smaller_trees(value["config"], {}):
+            yield {**value, "config": inner, "build_config": None}
+
+
+def smaller_shapes(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+    """Fewer rows, columns and channels of what goes in."""
+    ranks = max(array.ndim for array in specimen.inputs)
+    for axis in range(1, ranks):
+        sizes = {array.shape[axis] for array in specimen.inputs if array.ndim > axis}
+        for size in sorted({n for m in sizes for n in (1, 2, 3, 4, 5, m // 2, m - 1)}):
+            together = [_cut(array, axis, size) for array in specimen.inputs]
+            yield from _reshaped(specimen, together, keras)
+            if len(specimen.inputs) > 1:
+                for place, array in enumerate(specimen.inputs):
+                    alone = list(specimen.inputs)
+                    alone[place] = _cut(array, axis, size)
+                    yield from _reshaped(specimen, alone, keras)
+
+
+def _cut(array: Array, axis: int, size: int) -> Array:
+    if array.ndim <= axis or not 0 < size < array.shape[axis]:
+        return array
+    return np.ascontiguousarray(np.take(array, range(size), axis=axis))
+
+
+def _reshaped(specimen: Specimen, arrays: Sequence[Array], keras: Keras) -> Iterator[Specimen]:
+    if all(a.shape == b.shape for a, b in zip(arrays, specimen.inputs, strict=True)):
+        return
+    rebuilt = keras.rebuilt(_stale(specimen.with_inputs(arrays)))
+    if rebuilt is not None:
+        yield rebuilt
+
+
+def _stale(specimen: Specimen) -> Specimen:
+    layers = tuple(replace(layer, build=None) for layer in specimen.model.layers)
+    return replace(specimen, model=replace(specimen.model, layers=layers))
+
+
+def plain_numbers(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+    """Inputs and weights that one can type: patterns, whole numbers, few decimals."""
+    for place, array in enumerate(specimen.inputs):
+        for plain in _plainer(array):
+            arrays = [*specimen.inputs[:place], plain, *specimen.inputs[place + 1 :]]
+            yield specimen.with_inputs(arrays)
+    for layer in specimen.model.layers:
+        for place, weight in enumerate(layer.weights):
+            array = np.asarray(keras.blobs.get(weight.digest))
+            for plain in _plainer(array):
+                new = replace(weight, digest=keras.blobs.put(plain))
+                weights = (*layer.weights[:place], new, *layer.weights[place + 1 :])
+                yield specimen.with_layer(replace(layer, weights=weights))
+
+
+def _plainer(array: Array) -> Iterator[Array]:
+    """Plainer forms of an array, plainest first; none that is as plain as it is already."""
+    if array.dtype.kind != "f" or not array.size:
+        return
+    for _, pattern in PATTERNS:
+        plain = pattern(array.shape).astype(array.dtype)
+        if np.array_equal(plain, array, equal_nan=True):
+            return
+        yield plain
+    for digits in (0, 1, 2):
+        with np.errstate(invalid="ignore", over="ignore"):
+            rounded = np.round(array, digits)
+        if np.array_equal(rounded, array, equal_nan=True):
+            return
+        yield rounded
+
+
+REDUCTIONS: Sequence[Reduction] = (
+    fewer_outputs,
+    fewer_layers,
+    fewer_inputs,
+    default_parameters,
+    smaller_shapes,
+    smaller_parameters,
+    plain_numbers,
+)

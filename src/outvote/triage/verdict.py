@@ -1,0 +1,276 @@
+"""Triage: is it a bug, a difference that is meant, or rounding? And whose?
+
+Three instruments: the same computation in float64, the noise floor, an independent reference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.specimen import Specimen
+from outvote.judge.compare import Outputs, base_tolerance
+from outvote.judge.distances import distance_relative
+from outvote.judge.observation import Observation
+from outvote.localize.isolated import nudged
+from outvote.triage.bench import Bench, float64_of, outputs_of
+from outvote.triage.differences import Difference, listed
+from outvote.triage.reference import is_exact
+from outvote.triage.truth import reference_of
+
+_ROUNDING = 32  # times what one layer may differ by: more than that is not lost digits
+_NUDGES = 12
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the exact computation gives, and where it comes from."""
+
+    outputs: Outputs
+    source: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """bug, difference, precision or unknown; who is wrong; why we think so."""
+
+    triage: str
+    wrong: tuple[str, ...]
+    reason: str
+    truth: Truth | None = None
+    errors: Mapping[str, float] | None = None  # distance of each target to the truth
+
+
+def decide(bench: Bench, specimen: Specimen, seen: Observation) -> Verdict:
+    """The verdict on what one specimen shows."""
+    if seen.kind in ("crash", "hang"):
+        return _failed(bench, specimen, seen)
+    meant = listed(specimen.last, seen)
+    truth = truth_of(bench, specimen, seen)
+    if seen.kind == "shape":
+        return _shape(specimen, seen, truth, meant)
+    return _values(bench, specimen, seen, truth, meant)
+
+
+def truth_of(bench: Bench, specimen: Specimen, seen: Observation) -> Truth | None:
+    """Our own reference; without one, what independent targets agree on in float64."""
+    exact = reference_of(specimen, bench.pool.blobs)
+    if exact is not None:
+        return Truth(exact, "an independent NumPy computation in float64")
+    able = [n for n in seen.outputs if _can_be_wide(bench, n)]
+    libraries = {bench.targets[n].implementation_of(specimen.last.kind) for n in able}
+    if len(libraries) < 2 or not _has_floats(specimen):
+        return None
+    wide = _in_float64(bench, specimen, seen, able)
+    groups = wide.vote.groups
+    agree = wide.vote.majority or (groups[0] if len(groups) == 1 else ())
+    if len({bench.targets[n].implementation_of(specimen.last.kind) for n in agree}) < 2:
+        return None
+    return Truth(wide.outputs[agree[0]], f"{' and '.join(agree)} in float64")
+
+
+def _in_float64(
+    bench: Bench, specimen: Specimen, seen: Observation, names: Sequence[str]
+) -> Observation:
+    """The same in float64, judged by the narrow type's tolerance.
+
+    Keras computes some steps in float32 even there (`result_type` of float64 on torch and jax).
+    """
+    runs = bench.run(float64_of(specimen, bench.pool), names)
+    outputs = {name: outputs_of(run) for name, run in runs.items() if run.ok}
+    tolerance = max(seen.tolerance, base_tolerance("float32", 8))
+    return bench.judged(outputs, {}, tolerance, specimen.last.kind)
+
+
+def _can_be_wide(bench: Bench, name: str) -> bool:
+    target = bench.targets[name]
+    return target.backend in ("tensorflow", "jax", "torch", "numpy") and target.worker == "keras3"
+
+
+def _has_floats(specimen: Specimen) -> bool:
+    return any(array.dtype.kind == "f" for array in specimen.inputs)
+
+
+def _failed(bench: Bench, specimen: Specimen, seen: Observation) -> Verdict:
+    failed = tuple(n for n in seen.odd if n in seen.failures)
+    if seen.vote.decided:
+        return Verdict("bug", failed, f"{seen.vote.reason}.")
+    truth = reference_of(specimen, bench.pool.blobs)
+    if truth is None:
+        return Verdict("unknown", (), f"{seen.vote.reason}.")
+    errors = errors_of(seen.outputs, truth)
+    if errors and all(e < seen.tolerance for e in errors.values()):
+        told = Truth(truth, "an independent NumPy computation in float64")
+        reason = f"{seen.vote.reason}; {told.source} gives what {_told(errors)} gives."
+        return Verdict("bug", failed, reason, told, errors)
+    return Verdict("unknown", (), f"{seen.vote.reason}.")
+
+
+def _shape(
+    specimen: Specimen, seen: Observation, truth: Truth | None, meant: Difference | None
+) -> Verdict:
+    if meant is not None:
+        return Verdict("difference", seen.vote.outvoted, meant.text, truth)
+    shapes = {n: [a.shape for a in o.arrays] for n, o in seen.outputs.items()}
+    if seen.failures:  # some refuse what others compute
+        return Verdict(
+            "bug" if seen.vote.decided else "unknown", seen.vote.outvoted, f"{seen.vote.reason}."
+        )
+    if len({str(s) for s in shapes.values()}) == 1 and _integers(seen):
+        return Verdict(
+            "difference",
+            seen.vote.outvoted,
+            f"Values and shapes are equal, only the integer type differs; {seen.vote.reason}.",
+        )
+    if truth is None:
+        triage = "bug" if seen.vote.decided else "unknown"
+        return Verdict(triage, seen.vote.outvoted, f"{seen.vote.reason}.")
+    right = [a.shape for a in truth.outputs.arrays]
+    wrong = tuple(n for n, found in shapes.items() if found != right)
+    if not wrong:  # of the right shape, so it is the type that differs
+        triage = "bug" if seen.vote.decided else "unknown"
+        return Verdict(triage, seen.vote.outvoted, f"{seen.vote.reason}.", truth)
+    if len(wrong) == len(shapes):
+        return Verdict(
+            "unknown", (), f"{seen.vote.reason}; {truth.source} gives {right[0]}.", truth
+        )
+    return Verdict("bug", wrong, f"{seen.vote.reason}; {truth.source} gives {right[0]}.", truth)
+
+
+def _integers(seen: Observation) -> bool:
+    arrays = [o.arrays for o in seen.outputs.values()]
+    same = all(
+        np.array_equal(x, y) for found in arrays[1:] for x, y in zip(arrays[0], found, strict=True)
+    )
+    return same and all(a.dtype.kind in "iu" for found in arrays for a in found)
+
+
+def _values(
+    bench: Bench,
+    specimen: Specimen,
+    seen: Observation,
+    truth: Truth | None,
+    meant: Difference | None,
+) -> Verdict:
+    vote = seen.vote
+    if truth is None:
+        triage = "unknown" if not vote.decided else "difference" if meant else "bug"
+        reason = meant.text if meant else f"{vote.reason}. No float64 result could be had."
+        return Verdict(triage, vote.outvoted, reason)
+    errors = errors_of(seen.outputs, truth.outputs)
+    wrong = tuple(n for n, e in errors.items() if not e < seen.tolerance)
+    told = ", ".join(f"{n} {e:.2g}" for n, e in errors.items())
+    against = f"Distance to {truth.source}: {told}; rounding explains {seen.tolerance:.2g}"
+    if _beyond_range(seen, truth):
+        reason = f"{against}. The exact result does not fit into the type: overflow by rounding."
+        return Verdict("precision", wrong, reason, truth, errors)
+    if not wrong:
+        return Verdict("precision", (), f"{against}.", truth, errors)
+    if len(wrong) == len(errors):
+        return _all_wrong(seen, truth, errors, against, meant)
+    if meant is not None:
+        return Verdict("difference", wrong, f"{meant.text} {against}.", truth, errors)
+    worst = max(errors[n] for n in wrong)
+    others = max(e for n, e in errors.items() if n not in wrong)
+    if worst <= 2 * others or (
+        worst < _ROUNDING * seen.tolerance and _vanishes(bench, specimen, seen)
+    ):
+        reason = f"{against}. In float64 the difference vanishes: digits are lost, no more."
+        return Verdict("precision", wrong, reason, truth, errors)
+    if not is_exact(specimen.last.kind) and _on_an_edge(bench, specimen, seen, wrong):
+        reason = (
+            f"{against}. A discontinuity: moving the input by one unit in the last place makes "
+            "targets give each other's answer."
+        )
+        return Verdict("precision", wrong, reason, truth, errors)
+    if vote.decided and set(wrong) & set(vote.majority):
+        return Verdict(
+            "bug", wrong, f"{against}: here the majority is wrong. {vote.reason}.", truth, errors
+        )
+    return Verdict("bug", wrong, f"{against}. {vote.reason}.", truth, errors)
+
+
+def _all_wrong(
+    seen: Observation,
+    truth: Truth,
+    errors: Mapping[str, float],
+    against: str,
+    meant: Difference | None,
+) -> Verdict:
+    """No target gives what the reference gives: it may be the reference that errs."""
+    finite = [e for e in errors.values() if np.isfinite(e)]
+    if len(finite) == len(errors) and max(finite) <= 2 * min(finite):
+        reason = f"{against}: none is nearer than the others."
+        return Verdict("precision", (), reason, truth, errors)
+    if not seen.vote.decided:
+        return Verdict("unknown", (), f"{against}; {seen.vote.reason}.", truth, errors)
+    triage = "difference" if meant else "bug"
+    reason = f"{meant.text if meant else seen.vote.reason}. {against}: none gives that."
+    return Verdict(triage, seen.vote.outvoted, reason, truth, errors)
+
+
+def errors_of(outputs: Mapping[str, Outputs], truth: Outputs) -> dict[str, float]:
+    """Largest relative distance of each target to the truth; infinite where shapes differ."""
+    return {name: _error(found, truth) for name, found in outputs.items()}
+
+
+def _error(found: Outputs, truth: Outputs) -> float:
+    if [a.shape for a in found.arrays] != [a.shape for a in truth.arrays]:
+        return float("inf")
+    pairs = zip(found.arrays, truth.arrays, strict=True)
+    flat = [distance_relative(x.reshape(1, -1), y.reshape(1, -1)) for x, y in pairs]
+    return float(np.max(np.concatenate(flat))) if flat else 0.0
+
+
+_LARGEST = {"float16": 65504.0, "float32": 3.4028e38, "bfloat16": 3.3895e38}
+
+
+def _beyond_range(seen: Observation, truth: Truth) -> bool:
+    """Whether the exact result is too large for the type that the targets compute in."""
+    dtypes = next(iter(seen.outputs.values())).dtypes
+    for dtype, array in zip(dtypes, truth.outputs.arrays, strict=False):
+        finite = np.abs(array[np.isfinite(array)]) if array.dtype.kind == "f" else np.zeros(1)
+        if dtype in _LARGEST and finite.max(initial=0.0) > _LARGEST[dtype] / 2:
+            return True
+    return False
+
+
+def _vanishes(bench: Bench, specimen: Specimen, seen: Observation) -> bool:
+    """Whether the same targets agree when all is computed in float64."""
+    able = [n for n in seen.outputs if _can_be_wide(bench, n)]
+    if len(able) < 2 or not set(able) & set(seen.odd):
+        return True  # it cannot be asked; so small a distance has the benefit of the doubt
+    return _in_float64(bench, specimen, seen, able).kind is None
+
+
+def _on_an_edge(bench: Bench, specimen: Specimen, seen: Observation, wrong: Sequence[str]) -> bool:
+    """Whether the least movement of the input takes a right target to the wrong one's answer."""
+    right = [n for n in seen.outputs if n not in wrong]
+    low, high = _span(seen.outputs[right[0]]), _span(seen.outputs[right[0]])
+    for seed in range(_NUDGES):
+        rng = np.random.default_rng(seed)
+        moved = specimen.with_inputs([nudged(array, rng) for array in specimen.inputs])
+        run = bench.run(moved, right[:1])[right[0]]
+        if not run.ok:
+            return False
+        values = outputs_of(run).arrays
+        low = [np.minimum(a, b) for a, b in zip(low, values, strict=True)]
+        high = [np.maximum(a, b) for a, b in zip(high, values, strict=True)]
+    answers = [seen.outputs[name].arrays for name in wrong]
+    slack = seen.tolerance
+    return all(
+        bool(((x >= lo - slack * np.abs(lo)) & (x <= hi + slack * np.abs(hi))).all())
+        for arrays in answers
+        for x, lo, hi in zip(arrays, low, high, strict=True)
+    )
+
+
+def _span(outputs: Outputs) -> list[Array]:
+    return [np.asarray(array, np.float64) for array in outputs.arrays]
+
+
+def _told(names: Mapping[str, float]) -> str:
+    return " and ".join(names)
