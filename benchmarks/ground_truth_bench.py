@@ -33,7 +33,7 @@ from outvote.targets import BUILT_IN
 
 BACKENDS = ("tensorflow", "jax", "torch")
 PLANTED = "planted"
-LIMITS = Limits(silence_seconds=40.0)  # shorter than a user's: one fault hangs on purpose
+LIMITS = Limits(silence_seconds=120.0)  # shorter than by default: one fault hangs on purpose
 _RULES = ("LA", "MLA", "LR", "LC", "AFRp")  # those that bring new layers and activations
 
 _BUILD = """
@@ -91,7 +91,7 @@ def effect(pool: Pool, fault: Fault, folder: Path) -> str:
     twin = BUILT_IN[fault.target]
     if twin.name not in pool.targets:
         pool.add(twin)
-    model, _ = read_model(pool, folder / f"{fault.name}.keras", None, [BUILT_IN["jax"]])
+    model, _ = read_model(pool, folder / f"{fault.name}.keras", None, [BUILT_IN["torch"]])
     with np.load(folder / f"{fault.name}.npz") as file:
         x = file["x"]
     arguments = {"model": model.to_json(), "inputs": [pool.blobs.put(x)], "batch": len(x)}
@@ -157,4 +157,5 @@ def shows(fault: Fault, finding: Any) -> bool:
 def is_place(fault: Fault, finding: Any) -> bool:
     """Whether a finding names the kind of layer and the parameter that the fault is in."""
     known = not fault.layers or finding["layer_kind"] in fault.layers
-    return known and fault.holds in json.dumps(finding["parameters"], default=str)
+    told = [finding["parameters"], finding.get("config")]
+    return known and fault.holds in json.dumps(told, default=str)
