@@ -163,8 +163,6 @@ FAULTS = (
     Fault("go_backwards_turned_again", _STATE, _TORCH, ("SimpleRNN",), _APART,
           _dense(_LINE, "layers.SimpleRNN(4, go_backwards=True, return_sequences=True)",
                  "layers.Dense(6)")),
-    Fault("embedding_mask_inverted", _STATE, _TORCH, ("Embedding",), _APART,
-          _MASKED % "layers.SimpleRNN(4), layers.Dense(3)", data=_MASKED_DATA),
     Fault("rescaling_in_int8", _DTYPE, _TORCH, ("Rescaling",), _APART,
           "keras.Sequential([keras.Input((6, 6, 3), dtype='int32'), layers.Rescaling(1 / 255), "
           "layers.Flatten(), layers.Dense(4)])",
