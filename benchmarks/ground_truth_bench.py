@@ -1,0 +1,161 @@
+"""What the parts of benchmarks/ground_truth.py share: case files, patched workers, results."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ground_truth_faults import Fault
+from outvote.campaign.campaign import Campaign, Progress
+from outvote.campaign.job import Budget, FuzzJob
+from outvote.campaign.store import Store
+from outvote.campaign.summary import fuzz_result
+from outvote.checking import Checked, Job, check_in, read_model
+from outvote.commands.fuzz import seeds_of
+from outvote.core.target import Run, Target
+from outvote.evidence import write_evidence
+from outvote.judge.compare import Outputs
+from outvote.localize.isolated import distance
+from outvote.result import check_result
+from outvote.run.pool import Pool, Request
+from outvote.run.process import Limits
+from outvote.targets import BUILT_IN
+
+BACKENDS = ("tensorflow", "jax", "torch")
+PLANTED = "planted"
+LIMITS = Limits(silence_seconds=120.0)  # shorter than by default: one fault hangs on purpose
+_RULES = ("LA", "MLA", "LR", "LC", "AFRp")  # those that bring new layers and activations
+
+_BUILD = """
+import json, sys
+import keras, numpy as np
+from keras import layers
+folder, cases = sys.argv[1], json.load(sys.stdin)
+
+def value(v, rng):
+    if "variance" in v.name:
+        return rng.uniform(0.1, 1.0, v.shape)
+    if v.name == "gamma":
+        return 1 + 0.2 * rng.standard_normal(v.shape)
+    if len(v.shape) < 2:
+        return 0.2 * rng.standard_normal(v.shape)
+    return rng.standard_normal(v.shape) / np.prod(v.shape[:-1]) ** 0.5
+
+for name, model, data, count in cases:
+    rng = np.random.default_rng(0)
+    made = eval(model)
+    for v in made.weights:
+        v.assign(value(v, rng).astype(v.dtype))
+    made.save(f"{folder}/{name}.keras")
+    fed = made.inputs[0]
+    x = eval(data) if data else rng.normal(size=(count, *fed.shape[1:]))
+    np.savez(f"{folder}/{name}.npz", x=x.astype(fed.dtype))
+"""
+
+
+def build_cases(faults: Sequence[Fault], folder: Path) -> None:
+    """Write model and inputs of every fault, with released Keras."""
+    cases = json.dumps([[f.name, f.model, f.data, f.count] for f in faults])
+    env = {**os.environ, "KERAS_BACKEND": "torch"}  # compiles nothing: quickest
+    command = [sys.executable, "-c", _BUILD, str(folder)]
+    done = subprocess.run(command, env=env, input=cases, text=True, capture_output=True)
+    if done.returncode:
+        raise SystemExit(f"the cases could not be built: {done.stderr[-2000:]}")
+
+
+def open_pool() -> Pool:
+    """The released targets; they stay up while patched ones come and go."""
+    return Pool([BUILT_IN[name] for name in BACKENDS], limits=LIMITS)
+
+
+def plant(pool: Pool, fault: Fault) -> tuple[Target, ...]:
+    """Put a fresh patched worker in the place of the last one; all targets that take part."""
+    pool.stop(PLANTED)
+    target = replace(BUILT_IN[fault.target], name=PLANTED, setup=fault.script)
+    pool.add(target)
+    return (target, *(BUILT_IN[name] for name in BACKENDS if name != fault.backend))
+
+
+def effect(pool: Pool, fault: Fault, folder: Path) -> str:
+    """What the plant changes on its own case: a relative distance, an outcome, or nothing ("")."""
+    twin = BUILT_IN[fault.target]
+    if twin.name not in pool.targets:
+        pool.add(twin)
+    model, _ = read_model(pool, folder / f"{fault.name}.keras", None, [BUILT_IN["torch"]])
+    with np.load(folder / f"{fault.name}.npz") as file:
+        x = file["x"]
+    arguments = {"model": model.to_json(), "inputs": [pool.blobs.put(x)], "batch": len(x)}
+    request = Request("run", arguments, steps=len(model.layers))
+    released, patched = (pool.ask(name, request) for name in (twin.name, PLANTED))
+    if not released.ok:
+        raise SystemExit(f"{fault.name}: {twin.name} cannot run the case: {released.message}")
+    if not patched.ok:
+        return str(patched.outcome.value)
+    apart = distance(_outputs(released), _outputs(patched))
+    return "" if apart == 0 else "NaN" if math.isnan(apart) else f"{apart:.1e}"
+
+
+def _outputs(run: Run) -> Outputs:
+    return Outputs(run.arrays, tuple(run.reply["dtypes"]))
+
+
+def check_model(
+    pool: Pool, targets: tuple[Target, ...], model: Path, data: Path | None, out: Path, **more: Any
+) -> dict[str, Any]:
+    """What `outvote check` writes into result.json, with its evidence under `out`."""
+    repros: dict[str, str] = {}
+
+    def keep(pool: Pool, checked: Checked) -> None:
+        repros.update(write_evidence(pool, checked, out))
+
+    job = Job(model, targets, data=data, limits=LIMITS, **more)
+    return check_result(check_in(pool, job, keep=keep), repros)
+
+
+def run_campaign(
+    pool: Pool, targets: tuple[Target, ...], fault: Fault, out: Path
+) -> dict[str, Any]:
+    """What `outvote fuzz` writes into result.json; it ends when the planted fault is found."""
+    assert fault.campaign is not None
+    job = FuzzJob(
+        seeds=seeds_of([fault.campaign.seed], []),
+        targets=targets,
+        budget=Budget(mutants=fault.campaign.mutants),
+        seed=fault.campaign.number,
+        rules=_RULES,
+        inputs=8,
+        limits=LIMITS,
+    )
+    out.mkdir(parents=True)
+    with closing(Store(out, create=True)) as store:
+        store.note("job", job.stored())
+
+        def until_found(progress: Progress) -> None:
+            # Ctrl-C is how a campaign is stopped early; what was found is kept.
+            if any(shows(fault, seen.data) for seen in store.findings()):
+                raise KeyboardInterrupt
+
+        Campaign(job, pool, store, out).run(until_found)
+        return fuzz_result(store)
+
+
+def shows(fault: Fault, finding: Any) -> bool:
+    """Whether a finding is about the planted target in one of the fault's layers."""
+    return PLANTED in finding["targets"] and is_place(fault, finding)
+
+
+def is_place(fault: Fault, finding: Any) -> bool:
+    """Whether a finding names the kind of layer and the parameter that the fault is in."""
+    known = not fault.layers or finding["layer_kind"] in fault.layers
+    told = [finding["parameters"], finding.get("config")]
+    return known and fault.holds in json.dumps(told, default=str)
