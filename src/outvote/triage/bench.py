@@ -77,6 +77,11 @@ class Bench:
     ) -> Observation:
         """Outputs and failures held against each other: groups, the vote, the kind."""
         apart = _distances(outputs)
+        if failures:  # beside a failure it does not matter how wide equal integers are
+            apart = {
+                (a, b): 0.0 if same_integers(outputs[a], outputs[b]) else d
+                for (a, b), d in apart.items()
+            }
         agreements = [pair for pair, d in apart.items() if d < tolerance]
         if not any(array.size for found in outputs.values() for array in found.arrays):
             # Those that refuse speak against an empty result; one with numbers may be right.
@@ -137,6 +142,15 @@ def outputs_of(run: Run) -> Outputs:
 
 def _distances(outputs: Mapping[str, Outputs]) -> dict[tuple[str, str], float]:
     return {(a, b): distance(outputs[a], outputs[b]) for a, b in combinations(outputs, 2)}
+
+
+def same_integers(a: Outputs, b: Outputs) -> bool:
+    """Whether two outputs are the same whole numbers, whatever their types."""
+    if len(a.arrays) != len(b.arrays) or not a.arrays:
+        return False
+    pairs = list(zip(a.arrays, b.arrays, strict=True))
+    whole = all(x.dtype.kind in "iu" and y.dtype.kind in "iu" for x, y in pairs)
+    return whole and all(np.array_equal(x, y) for x, y in pairs)
 
 
 def _refused(a: Run, b: Run) -> bool:

@@ -68,11 +68,16 @@ def _actual(proof: Proof) -> list[str]:
     lines = ["", head, "|---|---|" + ("---|" if against else "")]
     for name, found in seen.outputs.items():
         more = f" {against[name]:.2g} |" if name in against else " |" if against else ""
-        lines.append(f"| {name} | {_values(found.arrays[0])} |{more}")
+        dtype = f"{found.dtypes[0]} " if len(_dtypes(proof)) > 1 else ""
+        lines.append(f"| {name} | {dtype}{_values(found.arrays[0])} |{more}")
     for name, run in seen.failures.items():
         text = " ".join(run.message.split())[:200].replace("|", "/")
         lines.append(f"| {name} | {run.outcome.value}: {text} |" + (" |" if against else ""))
     return lines
+
+
+def _dtypes(proof: Proof) -> set[str]:
+    return {found.dtypes[0] for found in proof.observed.outputs.values()}
 
 
 def _expected(proof: Proof) -> list[str]:

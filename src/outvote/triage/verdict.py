@@ -16,7 +16,7 @@ from outvote.judge.compare import Outputs, base_tolerance
 from outvote.judge.distances import distance_relative
 from outvote.judge.observation import Observation
 from outvote.localize.isolated import nudged
-from outvote.triage.bench import Bench, float64_of, outputs_of
+from outvote.triage.bench import Bench, float64_of, outputs_of, same_integers
 from outvote.triage.differences import Difference, listed
 from outvote.triage.reference import is_exact
 from outvote.triage.truth import reference_of
@@ -144,11 +144,8 @@ def _shape(
 
 
 def _integers(seen: Observation) -> bool:
-    arrays = [o.arrays for o in seen.outputs.values()]
-    same = all(
-        np.array_equal(x, y) for found in arrays[1:] for x, y in zip(arrays[0], found, strict=True)
-    )
-    return same and all(a.dtype.kind in "iu" for found in arrays for a in found)
+    first, *others = seen.outputs.values()
+    return all(same_integers(first, other) for other in others)
 
 
 def _values(
