@@ -73,6 +73,16 @@ def test_a_fault_in_a_kind_that_only_mutants_hold_is_found_once_and_named(
     assert "Rescaling" in (folder / "report.md").read_text()
 
 
+def test_a_finding_with_weights_is_confirmed_long_after_it_was_found(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    """Weights of mutants that are gone are swept away; not those of a finding."""
+    job = job_of(fake_model, fake_data, one_that("lie:d1"), budget=Budget(mutants=120))
+    findings = start(job, tmp_path / "out")["findings"]
+    assert {f["layer_kind"] for f in findings} == {"Dense"}
+    assert {f["evidence"]["shown_again"] for f in findings} == {1}
+
+
 def test_a_fault_of_the_seed_is_not_the_mutants_merit(
     fake_model: Path, fake_data: Path, tmp_path: Path
 ) -> None:

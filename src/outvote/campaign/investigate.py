@@ -92,6 +92,10 @@ class Investigator:
             report.rounding = True
             return finding.fingerprint
         examined = examined.but(localization=None)
+        if examined.proof is not None:  # its weights are needed again at the end
+            for layer in examined.proof.specimen.model.layers:
+                for weight in layer.weights:
+                    self._pool.blobs.pin(weight.digest)
         self.examined.setdefault(examined.fingerprint, examined)
         self._remember(examined, finding.layer)
         report.findings.append(examined)
