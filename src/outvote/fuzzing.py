@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from outvote.api import prepare_folder
-from outvote.campaign.campaign import Campaign, Watch, chosen_rules
+from outvote.campaign.campaign import Campaign, Watch
 from outvote.campaign.job import Budget, FuzzJob
+from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.seeds import check_files
 from outvote.campaign.store import Store
 from outvote.campaign.summary import fuzz_result
@@ -38,6 +39,7 @@ def start(
         raise UsageError(
             f"there is no strategy {job.strategy!r}; choose from {', '.join(strategies())}"
         )
+    rules_of(job)
     if len(job.targets) < 2:
         raise UsageError(
             f"a comparison needs two targets; received {', '.join(t.name for t in job.targets)}"

@@ -20,7 +20,7 @@ from outvote.mutate.subject import Spec
 def current(kind: Kind, layer: Layer) -> dict[str, Any]:
     """The parameters that a layer has now, as its constructor takes them."""
     known = {name: layer.config[name] for name in kind.parameters if name in layer.config}
-    return {**known, "dtype": dtype_of(layer)}
+    return {**known, "dtype": dtype_of(layer)} if "dtype" in layer.config else known
 
 
 def dtype_of(layer: Layer) -> str:
@@ -34,7 +34,8 @@ def others(kind: str, name: str, value: Any) -> list[Any]:
     row = parameter(kind, name)
     if row is None:
         return []
-    return [other for other in row.corners if not same(other, value)]
+    known = [*row.corners, *([None] if row.may_be_none else [])]
+    return [other for other in known if not same(other, value)]
 
 
 def same(a: Any, b: Any) -> bool:
