@@ -60,14 +60,16 @@ def causes(
 ) -> tuple[list[Cause], list[Accident]]:
     """Every parameter that is a cause, those cured by most of their other values first.
 
-    The paper replaces each value once. Here several are tried, and half of them must cure: a single
-    value may hide a difference by chance, as a stride that happens to need no padding does.
+    The paper replaces each value once. Here several are tried, simple ones first, and the simplest
+    or half of them must cure: any one value may hide a difference by chance, as a stride does that
+    happens to need no padding.
     """
     found: list[Cause] = []
     accidents: list[Accident] = []
     for name, value in parameters.items():
         cured: list[Any] = []
         tried = 0
+        simplest = False
         for other in list(others(name, value))[:_MOST]:
             effect = measure(name, other)
             if effect is None:
@@ -78,7 +80,8 @@ def causes(
             tried += 1
             if effect.rate < t2:
                 cured.append(other)
-        if tried and len(cured) >= _SHARE * tried:
+                simplest = simplest or tried == 1
+        if cured and (simplest or len(cured) >= _SHARE * tried):
             found.append(Cause(name, value, tuple(cured), tried))
     return sorted(found, key=lambda cause: -len(cause.cured_by) / cause.tried), accidents
 

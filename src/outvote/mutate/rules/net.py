@@ -25,6 +25,7 @@ NAME, TITLE = "NET", "parameter mutation"
 _TRIES = 12
 _MOST = 3  # parameters changed at once
 _CORNERS = 0.5
+_OF_THE_DATA = ("input_dim", "num_tokens", "vocabulary")  # other values would not fit the inputs
 
 
 def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
@@ -59,7 +60,8 @@ def _drawn(
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """New values for a few parameters."""
-    names = [*kind.parameters, *(["dtype"] if "dtype" in before else [])]
+    own = [name for name in kind.parameters if name not in _OF_THE_DATA]
+    names = [*own, *(["dtype"] if "dtype" in before else [])]
     if not names:
         return {}
     count = int(rng.integers(1, min(_MOST, len(names)) + 1))
