@@ -22,6 +22,7 @@ from outvote.result import check_result
 ROOT = Path(__file__).parent.parent
 COMMANDS = ("check", "fuzz", "explore", "coverage", "pollution", "targets", "zoo")
 GUIDES = {name: ROOT / "docs" / f"{name}.md" for name in COMMANDS}
+GUIDES |= dict.fromkeys(("localize", "nan"), ROOT / "docs" / "localize.md")
 GUIDES |= {"bisect": ROOT / "docs" / "versions.md"}
 GUIDES |= dict.fromkeys(("report", "show"), ROOT / "docs" / "fuzz.md")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -32,6 +33,8 @@ FIRST_CHECK = "The first check on your own model"
 FREE_FORM = {"versions", "precision", "accuracy", "accuracy_difference", "parameters", "config"} | {
     "drawn",
     "not_covered",
+    "counts",
+    "accepted_everywhere",
 }
 
 
