@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.errors import UsageError
 from outvote.core.model import Layer, Model
 from outvote.core.one_layer import one_layer
 from outvote.core.states import State
@@ -129,9 +130,13 @@ class Localizer:
     @property
     def catalogue(self) -> Catalogue:
         if self._catalogue is None:
-            self._catalogue = Catalogue.of(
-                self.pool.ask(self.reader, Request("catalogue", {})).reply
-            )
+            run = self.pool.ask(self.reader, Request("catalogue", {}))
+            if not run.ok:
+                raise UsageError(
+                    f"{self.reader} could not list the layers of its Keras: {run.message}; "
+                    "name a backend of Keras 3 among the targets"
+                )
+            self._catalogue = Catalogue.of(run.reply)
         return self._catalogue
 
     def _suspect(

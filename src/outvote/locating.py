@@ -13,6 +13,7 @@ import numpy as np
 
 from outvote.api import prepare_folder, saved
 from outvote.blame import choose_reference
+from outvote.campaign.seeds import reader
 from outvote.checking import Watch, read_model, require_started, silent
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
@@ -75,7 +76,7 @@ def locate_in(pool: Pool, job: LocalizeJob, watch: Watch = silent) -> dict[str, 
     with watch(f"Running {data.count} inputs", pool, names):
         outputs = _outputs(pool, model, data, names)
     reference = choose_reference(list(outputs), {t.name: t for t in job.targets})
-    localizer = Localizer(pool, reference, job.t1, job.t2)
+    localizer = Localizer(pool, reader(job.targets).name, job.t1, job.t2)
     located: list[tuple[int, Located]] = []
     interrupted = False
     try:

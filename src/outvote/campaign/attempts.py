@@ -64,6 +64,11 @@ class Refusals(Judged):
         return bool(self.failed) or 0 < len(self.accepted) < len(self.runs)
 
 
+def can_attempt(target: Target) -> bool:
+    """Whether its worker can be asked to; elsewhere not knowing how would pass for a refusal."""
+    return target.worker in ("keras3", "fake")
+
+
 def draw_attempt(subject: Subject, tools: Tools, rng: np.random.Generator) -> Attempt | None:
     """An illegal value for a layer of the model; None where no layer has a parameter for it."""
     choices = {

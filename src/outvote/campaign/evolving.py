@@ -115,10 +115,13 @@ class Evolution:
         if any(run.outcome in _DEATHS for run in runs.values()):
             return Measured(np.zeros(count), "crash")
         ran = [run for run in runs.values() if run.ok]
-        if len(ran) < len(self._names):
-            return Measured(np.zeros(count), "crash" if ran else "")
+        raised = any(run.outcome is Outcome.ERROR for run in runs.values())
+        if raised and ran:
+            return Measured(np.zeros(count), "crash")
+        if len(ran) < min(2, len(self._names)):  # gaps, or a model that none can run
+            return Measured(np.zeros(count))
         logits = [np.asarray(run.arrays[0]) for run in ran]
-        if len(ran) == 1:
+        if len(self._names) == 1:
             bad = run_flags(ran[0])
             worst = int(bad.argmax())
             return Measured(nan_fitness(logits[0]), "nan" if bad.any() else "", worst)

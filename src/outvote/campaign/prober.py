@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from outvote.campaign.attempts import draw_attempt
+from outvote.campaign.attempts import can_attempt, draw_attempt
 from outvote.campaign.climbing import Climb
 from outvote.campaign.evolving import Evolution, Evolved
 from outvote.campaign.family import Birth, Mutant, changed_layers
@@ -45,6 +45,8 @@ class Prober:
         """A mutant, or None where nothing of the model can be probed that way."""
         rng = np.random.default_rng([birth.seed, birth.number, 0xA0DEE])
         if birth.rule == "ILL":
+            if not all(can_attempt(self._pool.targets[name]) for name in self._names):
+                return None
             attempt = draw_attempt(parent, self._tools, rng)
             return Mutant(birth, root, parent, (), attempt=attempt) if attempt else None
         levels = LEVELS[birth.rule]
