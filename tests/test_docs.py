@@ -22,6 +22,7 @@ from outvote.result import check_result
 ROOT = Path(__file__).parent.parent
 COMMANDS = ("check", "fuzz", "explore", "coverage", "pollution", "targets", "zoo")
 GUIDES = {name: ROOT / "docs" / f"{name}.md" for name in COMMANDS}
+GUIDES |= dict.fromkeys(("localize", "nan"), ROOT / "docs" / "localize.md")
 GUIDES |= {"bisect": ROOT / "docs" / "versions.md"}
 GUIDES |= dict.fromkeys(("report", "show"), ROOT / "docs" / "fuzz.md")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -40,6 +41,8 @@ FREE_FORM = {
 } | {
     "drawn",
     "not_covered",
+    "counts",
+    "accepted_everywhere",
 }
 
 

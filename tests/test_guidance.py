@@ -19,7 +19,7 @@ from outvote.core.target import Run
 from outvote.mutate.maker import Maker
 from outvote.run.pool import Request
 from outvote.search.registry import strategies, strategy
-from outvote.search.strategy import Choice, Memory, Outcome
+from outvote.search.strategy import AUDEE_RULES, Choice, Memory, Outcome
 
 RULES = ["A", "B", "C", "D"]
 
@@ -91,7 +91,8 @@ def test_a_strategy_that_is_restored_goes_on_as_if_it_had_not_stopped(name: str)
             asked.tell(choice, Outcome(100 + number, float(number % 20)))  # type: ignore[attr-defined]
         return found
 
-    one = strategy(name, memory())
+    rules = [*RULES, *AUDEE_RULES]
+    one = strategy(name, Memory.new({1: 10.0}, rules, 0))
     go_on(one, 40)
     state = json.loads(json.dumps(one.state()))
     other = strategy(name, Memory.restored(state))
@@ -99,7 +100,9 @@ def test_a_strategy_that_is_restored_goes_on_as_if_it_had_not_stopped(name: str)
 
 
 def test_an_unknown_strategy_is_said() -> None:
-    with pytest.raises(UsageError, match="no strategy 'best'; choose from lemon, random"):
+    with pytest.raises(
+        UsageError, match="no strategy 'best'; choose from audee, lemon, mixed, random"
+    ):
         strategy("best", memory())
 
 

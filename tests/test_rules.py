@@ -16,10 +16,11 @@ from outvote.mutate.catalogue import NOT_DRAWN, Catalogue
 from outvote.mutate.chains import Chain, Impossible
 from outvote.mutate.maker import Maker
 from outvote.mutate.neurons import neuron_count
+from outvote.mutate.parameters import PARAMETERS
 from outvote.mutate.registry import all_rules, mutate
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
-from outvote.mutate.values import LEFT_ALONE, VALUES
+from outvote.mutate.values import LEFT_ALONE
 from outvote.run.pool import Pool, Request
 
 pytestmark = pytest.mark.frameworks
@@ -248,7 +249,7 @@ def test_the_catalogue_covers_the_framework_and_says_what_it_leaves_out(bench: B
     assert stale == set()
     found = bench.pool.ask("torch", Request("catalogue", {})).reply["kinds"]
     parameters = {p["name"] for k in catalogue.kinds for p in found[k]}
-    assert parameters - set(VALUES) - LEFT_ALONE == set()
+    assert parameters - set(PARAMETERS) - LEFT_ALONE == set()
 
 
 def test_a_layer_that_keras_gets_tomorrow_joins_by_itself() -> None:

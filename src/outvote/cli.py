@@ -12,6 +12,8 @@ from outvote.commands import (
     coverage,
     explore,
     fuzz,
+    localize,
+    nan,
     pollution,
     report,
     show,
@@ -22,7 +24,10 @@ from outvote.commands.options import CONSISTENT, INTERRUPTED, RAW, USAGE
 from outvote.core.errors import UsageError
 from outvote.core.version import VERSION
 
-_COMMANDS = (check, fuzz, explore, coverage, pollution, bisect, report, show, targets, zoo)
+_COMMANDS = (
+    *(check, fuzz, localize, nan, explore, coverage, pollution, bisect),
+    *(report, show, targets, zoo),
+)
 
 _EXAMPLES = """\
 examples:
@@ -31,6 +36,8 @@ examples:
   outvote check model.keras --targets "keras=={3.8.0,3.15.1}/{tensorflow,torch}"
   outvote bisect model.keras --target torch --from 3.6.0 --to 3.15.1
   outvote fuzz model.keras --data val.npz --budget 20m
+  outvote localize outvote-out/findings/8f216f87d085
+  outvote nan model.keras --target torch
   outvote explore a.keras b.keras --data seeds.npz
   outvote coverage model.keras --data test.npz
   outvote pollution clean.keras polluted.keras --data train.npz

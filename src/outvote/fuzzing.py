@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from outvote.api import prepare_folder, saved
-from outvote.campaign.campaign import Campaign, Watch, chosen_rules
+from outvote.campaign.campaign import Campaign, Watch
 from outvote.campaign.comparison import compared
 from outvote.campaign.job import Budget, FuzzJob
+from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.seeds import check_files
 from outvote.campaign.store import FILE, Store
 from outvote.campaign.summary import fuzz_result
@@ -38,6 +39,7 @@ def start(
     check_files(job.seeds)
     chosen_rules(job.rules)
     _require_strategy(job.strategy)
+    rules_of(job)
     if len(job.targets) < 2:
         raise UsageError(
             f"a comparison needs two targets; received {', '.join(t.name for t in job.targets)}"

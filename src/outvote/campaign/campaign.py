@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from outvote.campaign.attempts import Refusals, findings_of, refusals
 from outvote.campaign.family import Birth, Family, Lost, Mutant
 from outvote.campaign.investigate import Investigator, Report
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.oracle import Judged, judge
+from outvote.campaign.prober import PROBES, Prober
+from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.runner import Runner, Trial, inside
 from outvote.campaign.seeds import Seed, read_seeds, reader, with_truth
 from outvote.campaign.stopwatch import Stopwatch
@@ -29,8 +32,9 @@ from outvote.core.target import Run
 from outvote.evidence import write_finding
 from outvote.mutate.catalogue import Catalogue
 from outvote.mutate.maker import Maker
-from outvote.mutate.registry import Rule, all_rules
+from outvote.mutate.parameters import value_class
 from outvote.mutate.tools import Tools
+from outvote.mutate.variants import current
 from outvote.result import finding_result
 from outvote.run.pool import Pool, Request
 from outvote.search.registry import strategy
@@ -71,6 +75,8 @@ class Campaign:
         self._investigator = Investigator(self.runner, job.targets, job.settings, job.minimise)
         self._stopwatch = Stopwatch(self.runner, pool.targets)
         self._kinds: Counter[str] = Counter()
+        self._values: Counter[str] = Counter()  # kind, parameter and class of its value
+        self._accepted: Counter[str] = Counter()  # illegal values that no target refused
         self._known: set[str] = set()  # fingerprints
         self._progress = Progress()
         self._looking = 0.0
@@ -94,6 +100,7 @@ class Campaign:
             key: self._store.fact(key, {} if isinstance(own, dict) else 0)
             for key, own in {**self._counters(), "peaks": {}}.items()
         }
+        self._prober = Prober(self._job, self._pool, self._names, self._tools)
         roots = {number: seed.subject for number, seed in self._seeds.items()}
         self._family = Family(roots, self._rules, self._tools, self._job.seed)
         try:
@@ -148,7 +155,7 @@ class Campaign:
             rows.append(self._row(number, None, number, None, judged, joined=True, layers=seed))
             mutant = Mutant(_no_birth(number), number, seed.subject, ())
             reports.append(self._look(mutant, judged))
-        memory = Memory.new(accs, sorted(self._rules), self._job.seed)
+        memory = Memory.new(accs, rules_of(self._job), self._job.seed)
         with self._store.transaction():
             for row, report in zip(rows, reports, strict=True):
                 self._store.add(row)
@@ -172,6 +179,8 @@ class Campaign:
         self._accs = {row.number: row.acc for row in self._store.rows()}
         self._next = max(self._accs) + 1
         self._kinds = Counter(self._store.fact("kinds", {}))
+        self._values = Counter(self._store.fact("values", {}))
+        self._accepted = Counter(self._store.fact("accepted", {}))
         self._known = {seen.fingerprint for seen in self._store.findings()}
         tested = [row for row in self._store.rows() if row.rule is not None]
         self._progress.tested = len(tested)
@@ -187,17 +196,21 @@ class Campaign:
         began = time.monotonic()
         bred = self._breed()
         self._making += time.monotonic() - began
-        trials = [Trial(self._seeds[m.root], m.subject.model, m.changed) for _, m in bred]
-        found = self.runner.run(trials)
+        found = self.runner.run([self._trial(mutant) for _, mutant in bred])
         rows: list[Row] = []
         reports: list[Report] = []
         for (choice, mutant), runs in zip(bred, found, strict=True):
-            truth = self._seeds[mutant.root].case.truth
-            judged = judge(runs, mutant.changed, truth, self._job.settings)
+            seed = self._seed_of(mutant)
+            judged = (
+                refusals(runs)
+                if mutant.attempt
+                else judge(runs, mutant.changed, seed.case.truth, self._job.settings)
+            )
             report = self._look(mutant, judged)
             reports.append(report)
             rows.append(self._tell(choice, mutant, judged, report))
-            self._stopwatch.check(self._seeds[mutant.root], mutant.subject.model, judged, report)
+            if mutant.attempt is None:
+                self._stopwatch.check(seed, mutant.subject.model, judged, report)
         crossed = self._next // _CANARY != (self._next - len(bred)) // _CANARY
         seed = next(iter(self._seeds.values()))
         samples = self._stopwatch.sample(seed, self._next - 1) if crossed else []
@@ -237,8 +250,20 @@ class Campaign:
             bred.append((choice, mutant))
         return bred
 
+    def _seed_of(self, mutant: Mutant) -> Seed:
+        return mutant.seed or self._seeds[mutant.root]
+
+    def _trial(self, mutant: Mutant) -> Trial:
+        instead = mutant.attempt.request if mutant.attempt else None
+        return Trial(self._seed_of(mutant), mutant.subject.model, mutant.changed, instead)
+
     def _propose(self, choice: Choice) -> Mutant | None:
         try:
+            if choice.rule in PROBES:
+                birth = Birth(self._next, choice.parent, choice.rule, self._job.seed)
+                root = self._family.root_of(choice.parent)
+                parent = self._family.subject(choice.parent)
+                return self._prober.probe(birth, root, parent, self._seeds[root])
             return self._family.propose(self._next, choice.parent, choice.rule)
         except Lost:
             return None
@@ -246,16 +271,18 @@ class Campaign:
     def _tell(self, choice: Choice, mutant: Mutant, judged: Judged, report: Report) -> Row:
         number, acc = mutant.birth.number, judged.acc
         breeds = self._job.breed_known or not (report.known or report.findings)
+        breeds &= mutant.birth.rule not in PROBES  # they cannot be made again from their seed
         child = number if judged.valid else None
-        outcome = Outcome(child, acc if judged.valid else None, breeds)
+        new = len({f.fingerprint for f in report.findings} - self._known)
+        outcome = Outcome(child, acc if judged.valid else None, breeds, new, mutant.cost)
         joined = self._strategy.tell(choice, outcome)
         if joined:
             self._family.add(mutant)
         self._accs[number] = acc
         if judged.valid:
-            self._strongest.add(mutant.root, judged.mad(), first=False)
-            for name in mutant.changed:
-                self._kinds[mutant.subject.model.layer(name).kind] += 1
+            if mutant.seed is None:  # counted per input of the seed
+                self._strongest.add(mutant.root, judged.mad(), first=False)
+            self._count(mutant)
             before = self._accs.get(mutant.root) or 0.0
             if acc is not None and before > 0:
                 self._progress.best = max(self._progress.best, acc / before)
@@ -266,11 +293,26 @@ class Campaign:
             number, mutant.birth.parent, mutant.root, mutant.birth.rule, judged, joined, mutant
         )
 
+    def _count(self, mutant: Mutant) -> None:
+        """What was exercised: kinds of new layers, and classes of their parameters' values."""
+        if mutant.attempt is not None:
+            return
+        for layer in map(mutant.subject.model.layer, mutant.changed):
+            self._kinds[layer.kind] += 1
+            kind = self._tools.catalogue.kinds.get(layer.kind)
+            for name, value in (current(kind, layer) if kind else {}).items():
+                self._values[f"{layer.kind} {name} {value_class(value)}"] += 1
+
     def _look(self, mutant: Mutant, judged: Judged) -> Report:
+        if mutant.attempt is not None and isinstance(judged, Refusals):
+            found = findings_of(mutant.attempt, judged, self._pool.targets)
+            if len(judged.accepted) == len(judged.runs):
+                self._accepted[mutant.attempt.told] += 1
+            return Report(found)
         if not judged.suspicious:
             return Report()
         began = time.monotonic()
-        seed = self._seeds[mutant.root]
+        seed = self._seed_of(mutant)
         report = self._investigator.look(seed, mutant.subject.model, judged)
         self._looking += time.monotonic() - began
         return report
@@ -338,9 +380,7 @@ class Campaign:
             sum(inside(run) for run in judged.runs.values()),
             self._now,
             f"{failed.target}: {failed.message[:500]}" if failed else "",
-            " ".join(layers.subject.model.layer(n).kind for n in layers.changed)
-            if isinstance(layers, Mutant)
-            else layers.name,
+            _told(layers) if isinstance(layers, Mutant) else layers.name,
         )
 
     def _require_one(self, seed: Seed, runs: Mapping[str, Run]) -> None:
@@ -353,6 +393,8 @@ class Campaign:
         note("seconds", self._now)
         note("starting", self._starting)
         note("kinds", dict(self._kinds))
+        note("values", dict(self._values))
+        note("accepted", dict(self._accepted))
         note("rounding", self._progress.rounding)
         peaks = self._earlier["peaks"]
         note("peaks", {n: max(own, peaks.get(n, 0)) for n, own in self._pool.peaks.items()})
@@ -404,12 +446,11 @@ def _added(one: Any, other: Any) -> Any:
     return one + other
 
 
-def chosen_rules(names: Sequence[str]) -> dict[str, Rule]:
-    known = all_rules()
-    unknown = [name for name in names if name not in known]
-    if unknown:
-        raise UsageError(f"there is no rule {unknown[0]!r}; the rules are {', '.join(known)}")
-    return {name: known[name] for name in (names or known)}
+def _told(mutant: Mutant) -> str:
+    """What is new in a mutant, for the chain of mutations that a report shows."""
+    if mutant.attempt is not None:
+        return mutant.attempt.told
+    return " ".join(mutant.subject.model.layer(n).kind for n in mutant.changed)
 
 
 def _no_birth(number: int) -> Birth:

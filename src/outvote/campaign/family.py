@@ -6,6 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from outvote.campaign.attempts import Attempt
+from outvote.campaign.seeds import Seed
 from outvote.core.model import Layer
 from outvote.mutate.registry import Rule, mutate
 from outvote.mutate.subject import Subject
@@ -32,6 +34,9 @@ class Mutant:
     root: int
     subject: Subject
     changed: tuple[str, ...]
+    seed: Seed | None = None  # inputs of its own, where they were searched
+    attempt: Attempt | None = None  # an illegal value, tried on a layer of the model
+    cost: int = 1  # requests to every target until it was there, and its own run
 
 
 class Lost(Exception):  # noqa: N818 - no error: the campaign goes on without this model

@@ -10,6 +10,7 @@ from typing import Any
 from outvote.core.target import Target
 from outvote.judge.compare import Settings
 from outvote.run.process import Limits
+from outvote.search.genetic import GeneticSettings
 
 MAD_THRESHOLD = 0.4  # T (LEMON, section 4.4)
 _GENERATION = 8
@@ -49,6 +50,8 @@ class FuzzJob:
     keep_outputs: bool = True  # incremental execution: workers keep layers' outputs
     generation: int = _GENERATION  # mutants that are asked for before the strategy is told
     rules: tuple[str, ...] = ()  # all, if none is named
+    search: str = "genetic"  # or "gradient": how AUDEE's search moves inputs
+    genetic: GeneticSettings = field(default_factory=GeneticSettings)
     memory_limit: int = 3 << 30  # a worker above it is replaced by a fresh one
     minimise: float = 20.0  # seconds to make one finding small; 0: leave them as they are
     confirm: int = 1  # fresh workers in which every finding must show again, at the end
@@ -74,6 +77,8 @@ class FuzzJob:
             "breed_known": self.breed_known,
             "generation": self.generation,
             "rules": list(self.rules),
+            "search": self.search,
+            "genetic": asdict(self.genetic),
         }
 
     @staticmethod
@@ -92,6 +97,8 @@ class FuzzJob:
             breed_known=data["breed_known"],
             generation=data["generation"],
             rules=tuple(data["rules"]),
+            search=data.get("search", "genetic"),
+            genetic=GeneticSettings(**data.get("genetic", {})),
         )
 
     def but(self, **changes: Any) -> FuzzJob:

@@ -24,6 +24,7 @@ class Trial:
     seed: Seed
     model: Model
     watch: Sequence[str] = ()
+    instead: Request | None = None  # asked instead of running the model
 
 
 @dataclass
@@ -66,6 +67,8 @@ class Runner:
                 self.recycled += 1
 
     def _request(self, trial: Trial, keep: bool | None = None, rows: int = _ROWS) -> Request:
+        if trial.instead is not None:
+            return trial.instead
         keep = self.keep if keep is None else keep
         arguments = {
             "model": trial.model.to_json(),

@@ -49,6 +49,9 @@ def fuzz_result(store: Store) -> dict[str, Any]:
         "rules": _rules(store, mutants, findings),
         "amplification": _amplification(store, rows, job["mad_threshold"]),
         "kinds": _kinds(store),
+        "values": _values(store),
+        "accepted_everywhere": store.fact("accepted", {}),
+        "arms": _arms(store),
         "throughput": _throughput(mutants, seconds),
         "time": _time(store),
         "samples": [list(vars(sample).values()) for sample in store.samples()],
@@ -170,6 +173,24 @@ def _kinds(store: Store) -> dict[str, Any]:
         "exercised": sum(kind in drawn for kind in drawable),
         "not_covered": store.fact("not_covered", {}),
     }
+
+
+def _values(store: Store) -> dict[str, Any]:
+    """Classes of parameter values that layers of mutants held: `Conv2D strides even`."""
+    counts = store.fact("values", {})
+    return {
+        "exercised": len(counts),
+        "parameters": len({text.rpartition(" ")[0] for text in counts}),
+        "counts": counts,
+    }
+
+
+def _arms(store: Store) -> list[dict[str, Any]]:
+    """What each strategy of a mixed campaign cost and found."""
+    return [
+        {"strategy": name, "requests": used, "found": found}
+        for name, (used, found) in store.fact("state").get("arms", {}).items()
+    ]
 
 
 def _throughput(mutants: Sequence[Row], seconds: float) -> list[list[float]]:

@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from outvote.commands.explore_options import share
 from outvote.commands.gate_options import add_fail_on, add_known, exit_code, gate_of
 from outvote.commands.options import (
     INTERRUPTED,
@@ -32,6 +33,8 @@ examples:
       several seeds, without guidance, repeatable
   outvote fuzz lenet5 --budget 10m --compare random
       the same budget again with the other strategy; the report holds both
+  outvote fuzz lenet5 --strategy audee --search gradient
+      other parameters, illegal values, and inputs led to where targets differ
   outvote fuzz --resume baseline --budget 2000
       go on with a campaign that was stopped, or wants more
   outvote fuzz lenet5 --budget 20m --known known.toml --fail-on bug
@@ -45,7 +48,7 @@ def add(commands: Any) -> None:
         "fuzz",
         help="breed mutant models and find on which targets differ, fail or turn NaN",
         description="Breed mutants of seed models, run them on several targets, and look into "
-        "every difference until its layer is found (LEMON).",
+        "every difference until its layer is found (LEMON, AUDEE).",
         epilog=_EXAMPLES,
         formatter_class=RAW,
     )
@@ -63,7 +66,9 @@ def add(commands: Any) -> None:
         metavar="A,B,...",
         help="default: tensorflow, jax, torch, as far as installed",
     )
-    fuzz.add_argument("--strategy", default="lemon", help="lemon or random (%(default)s)")
+    fuzz.add_argument(
+        "--strategy", default="mixed", help="mixed, lemon, audee or random (%(default)s)"
+    )
     fuzz.add_argument(
         "--compare",
         metavar="STRATEGY",
@@ -87,7 +92,9 @@ def add(commands: Any) -> None:
     fuzz.add_argument(
         "--inputs", type=positive, default=32, metavar="N", help="per seed (%(default)s)"
     )
-    fuzz.add_argument("--rules", type=names, metavar="LA,GF,...", help="default: all twelve")
+    fuzz.add_argument(
+        "--rules", type=names, metavar="LA,GF,...", help="default: all of the strategy"
+    )
     fuzz.add_argument(
         "--mad-threshold",
         type=number,
@@ -106,6 +113,7 @@ def add(commands: Any) -> None:
     add_known(fuzz)
     add_fail_on(fuzz)
     add_verdict_options(fuzz)
+    _add_search(fuzz)
     limits = fuzz.add_argument_group("limits of a worker")
     limits.add_argument(
         "--timeout",
@@ -122,6 +130,41 @@ def add(commands: Any) -> None:
         help="replace a worker that holds more (%(default)s)",
     )
     fuzz.set_defaults(action=_fuzz)
+
+
+def _add_search(fuzz: Any) -> None:
+    """AUDEE's Algorithm 1. The paper gives no numbers; these are ours."""
+    group = fuzz.add_argument_group("search for inputs and weights (AUDEE)")
+    group.add_argument(
+        "--search",
+        choices=("genetic", "gradient"),
+        default="genetic",
+        help="how inputs are led to where targets differ (%(default)s)",
+    )
+    group.add_argument(
+        "--population", type=positive, default=10, metavar="N", help="n (%(default)s)"
+    )
+    group.add_argument(
+        "--elite", type=positive, default=3, metavar="N", help="m, those that stay (%(default)s)"
+    )
+    group.add_argument("--crossover", type=share, default=0.5, metavar="R", help="r1 (%(default)s)")
+    group.add_argument("--mutation", type=share, default=0.8, metavar="R", help="r2 (%(default)s)")
+    group.add_argument(
+        "--generations", type=positive, default=5, metavar="N", help="maxIte (%(default)s)"
+    )
+
+
+def _genetic(options: argparse.Namespace) -> Any:
+    from outvote.search.genetic import GeneticSettings
+
+    if options.elite >= options.population:
+        raise UsageError(
+            f"--elite must be below --population, or nothing is bred; "
+            f"received {options.elite} of {options.population}"
+        )
+    return GeneticSettings(
+        options.population, options.elite, options.crossover, options.mutation, options.generations
+    )
 
 
 def _fuzz(options: argparse.Namespace) -> int:
@@ -181,6 +224,8 @@ def _fuzz(options: argparse.Namespace) -> int:
             minimise=options.minimise,
             confirm=options.confirm,
             limits=Limits(silence_seconds=options.timeout),
+            search=options.search,
+            genetic=_genetic(options),
         )
         if options.compare is not None:
             require_rival(job, options.compare, out)

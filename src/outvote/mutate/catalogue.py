@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from outvote.mutate.values import FIRST, LEFT_ALONE, VALUES, Draw
+from outvote.mutate.parameters import PARAMETERS, Parameter, parameter
+from outvote.mutate.values import FIRST, LEFT_ALONE, Draw
 
 _ANY = (1, 2, 3, 4)
 _SEQUENCE = (2,)
@@ -100,13 +101,19 @@ class Kind:
             # What decides the output shape is always drawn: its default may not keep it.
             shapes = name in _SHAPES_OUTPUT and keep
             if name in self.required or shapes or draw.chance(0.5):
-                draw.drawn[name] = VALUES[name](draw)
+                draw.drawn[name] = _row(self.name, name).draw(draw)
         return draw.drawn
 
 
 _SHAPES_OUTPUT = (
     "padding strides return_sequences size merge_mode cropping depth_multiplier".split()
 )
+
+
+def _row(kind: str, name: str) -> Parameter:
+    found = parameter(kind, name)
+    assert found is not None, f"{kind} has no row for {name}"
+    return found
 
 
 def _order(name: str) -> int:
@@ -143,14 +150,16 @@ def _why_not(name: str, parameters: Sequence[Mapping[str, Any]]) -> str | None:
         return NOT_DRAWN[name]
     if name.startswith("Random"):
         return "draws random numbers"
-    unknown = [p["name"] for p in parameters if p["required"] and p["name"] not in VALUES]
+    unknown = [p["name"] for p in parameters if p["required"] and p["name"] not in PARAMETERS]
     return f"no values are known for its parameter {unknown[0]}" if unknown else None
 
 
 def _kind(name: str, parameters: Sequence[Mapping[str, Any]]) -> Kind:
     return Kind(
         name,
-        tuple(p["name"] for p in parameters if p["name"] in VALUES and p["name"] not in LEFT_ALONE),
+        tuple(
+            p["name"] for p in parameters if p["name"] in PARAMETERS and p["name"] not in LEFT_ALONE
+        ),
         frozenset(p["name"] for p in parameters if p["required"]) | _NEEDED.get(name, frozenset()),
         _RANKS.get(name) or _ranks_by_name(name),
         2 if name in (*_TWO_IN_A_LIST, *_TWO_ARGUMENTS) else 1,

@@ -46,8 +46,8 @@ class Strategy:
     def _rule(self) -> str:
         """Accept rule b after a with probability min(1, (1 - p)^(k_b - k_a))."""
         memory = self._memory
-        ranked = sorted(memory.tallies, key=lambda name: -memory.tallies[name].ratio)
-        if memory.last is None:
+        ranked = sorted(memory.lemon_rules, key=lambda name: -memory.tallies[name].ratio)
+        if memory.last not in ranked:
             return str(memory.rng.choice(ranked))
         before = ranked.index(memory.last)
         while True:

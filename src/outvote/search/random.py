@@ -19,7 +19,7 @@ class Strategy:
     def ask(self) -> Choice:
         memory = self._memory
         seed = memory.members[int(memory.rng.integers(len(memory.members)))]
-        return Choice(seed.number, str(memory.rng.choice(sorted(memory.tallies))))
+        return Choice(seed.number, str(memory.rng.choice(sorted(memory.lemon_rules))))
 
     def tell(self, choice: Choice, outcome: Outcome) -> bool:
         if outcome.child is None:

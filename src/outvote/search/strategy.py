@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -15,6 +15,12 @@ class Choice:
 
     parent: int
     rule: str
+    by: str = ""  # the strategy that chose, where several do
+
+
+# AUDEE: other parameters, illegal ones, and the search over inputs, weights, or both. All other
+# rules are LEMON's.
+AUDEE_RULES = ("NET", "ILL", "IN", "WT", "IN-WT")
 
 
 @dataclass(frozen=True)
@@ -27,6 +33,8 @@ class Outcome:
     child: int | None
     acc: float | None = None
     breeds: bool = True  # False: not wanted in the pool, whatever the strategy thinks of it
+    found: int = 0  # findings that are new with it
+    cost: int = 1  # requests that every target answered for it
 
 
 class Strategy(Protocol):
@@ -70,6 +78,15 @@ class Memory:
     tallies: dict[str, Tally]
     rng: np.random.Generator
     last: str | None = None
+    arms: dict[str, list[int]] = field(default_factory=dict)  # strategy → requests, new findings
+
+    @property
+    def lemon_rules(self) -> list[str]:
+        return [name for name in self.tallies if name not in AUDEE_RULES]
+
+    @property
+    def audee_rules(self) -> list[str]:
+        return [name for name in self.tallies if name in AUDEE_RULES]
 
     @staticmethod
     def new(seeds: Mapping[int, float], rules: Sequence[str], seed: int) -> Memory:
@@ -102,6 +119,7 @@ class Memory:
             "tallies": {name: [t.used, t.succeeded] for name, t in self.tallies.items()},
             "rng": self.rng.bit_generator.state,
             "last": self.last,
+            "arms": self.arms,
         }
 
     @staticmethod
@@ -113,4 +131,5 @@ class Memory:
             {name: Tally(*row) for name, row in state["tallies"].items()},
             rng,
             state["last"],
+            {name: list(row) for name, row in state.get("arms", {}).items()},
         )

@@ -131,6 +131,8 @@ def _filled(value: Any) -> Any:
     if isinstance(value, Mapping) and NESTED in value:
         kind, parameters = value[NESTED]
         return instance(kind, parameters)
+    if isinstance(value, Mapping) and "class_name" in value:  # as Keras writes it in a file
+        return keras.saving.deserialize_keras_object(dict(value))
     if isinstance(value, list):
         return [_filled(item) for item in value]
     return value
