@@ -29,15 +29,20 @@ MODEL = Model(
 class Moved:
     """Stands for a pool whose only worker gives the same outputs for every probe."""
 
-    def __init__(self, moved: list[list[float]]) -> None:
+    def __init__(self, plain: list[list[float]], moved: list[list[float]]) -> None:
+        self.plain = np.array(plain, "float32")
         self.moved = np.array(moved, "float32")
         self.blobs = self
 
     def put(self, array: Any) -> str:
         return "digest"
 
-    def ask_all(self, names: Any, request: Any) -> dict[str, Run]:
-        return {"a": Run("a", Outcome.OK, {}, (self.moved,))}
+    def ask_each(self, names: Any, requests: list[Request]) -> list[dict[str, Run]]:
+        arrays = [
+            self.plain if request.arguments["jitter"] is None else self.moved
+            for request in requests
+        ]
+        return [{"a": Run("a", Outcome.OK, {}, (array,))} for array in arrays]
 
 
 def outputs(values: list[list[float]]) -> Outputs:
@@ -48,7 +53,7 @@ def floor(plain: list[list[float]], moved: list[list[float]]) -> NoiseFloor:
     data = Data((np.zeros((len(plain), 2), "float32"),), None, "")
     indices = list(range(len(plain)))
     found = measure_noise(
-        cast(Pool, Moved(moved)), MODEL, data, indices, {"a": outputs(plain)}, ["a"]
+        cast(Pool, Moved(plain, moved)), MODEL, data, indices, {"a": outputs(plain)}, ["a"]
     )
     assert found is not None
     return found
@@ -63,6 +68,16 @@ def test_a_jump_to_infinity_or_nan_explains_no_difference(jump: float) -> None:
     pair = {"a": outputs(plain), "b": outputs([[1.0, 3.0], [1.0, 2.0]])}
     apart = compare(("a", "b"), pair["a"], pair["b"], Truth(), Settings())
     assert not noise.explains(apart, pair, 10.0)
+
+
+def test_a_result_that_depends_on_the_batch_is_not_noise() -> None:
+    """The first run had other inputs beside these; the probes are held against each other."""
+    pool = Moved([[1.0, 2.0]], [[1.0, 2.0]])
+    data = Data((np.zeros((1, 2), "float32"),), None, "")
+    earlier = {"a": outputs([[1.0, 9.0]])}
+    found = measure_noise(cast(Pool, pool), MODEL, data, [0], earlier, ["a"])
+    assert found is not None
+    assert found.largest() == 0
 
 
 @pytest.mark.frameworks

@@ -76,27 +76,30 @@ def measure_noise(
     outputs: Mapping[str, Outputs],
     instruments: Sequence[str],
 ) -> NoiseFloor | None:
-    """Run the chosen inputs again with every tensor moved; None if no instrument could."""
+    """Run the chosen inputs twice with every tensor moved, and once as they are, in one batch.
+
+    Held against the first run of all inputs, a target whose results depend on the size of the
+    batch would pass for noisy. None if no instrument could.
+    """
     digests = [pool.blobs.put(array) for array in data.take(indices)]
     count = len(next(iter(outputs.values())).arrays)
     movement = [np.zeros(len(indices)) for _ in range(count)]
     measured = False
-    for seed in _PROBES:
-        arguments = {
-            "model": model.to_json(),
-            "inputs": digests,
-            "batch": len(indices),
-            "jitter": seed,
-        }
-        request = Request("run", arguments, steps=len(model.layers))
-        for name, run in pool.ask_all(instruments, request).items():
-            if not run.ok or len(run.arrays) != count:
+    arguments = {"model": model.to_json(), "inputs": digests, "batch": len(indices)}
+    requests = [
+        Request("run", {**arguments, "jitter": seed}, steps=len(model.layers))
+        for seed in (None, *_PROBES)
+    ]
+    plain, *probes = pool.ask_each(instruments, requests)
+    for runs in probes:
+        for name, run in runs.items():
+            if not (run.ok and plain[name].ok) or len(run.arrays) != count:
                 continue
             measured = True
             for place, moved in enumerate(run.arrays):
-                plain = outputs[name].arrays[place][list(indices)]
-                if moved.shape == plain.shape:
-                    distances = distance_relative(plain, moved)
+                still = plain[name].arrays[place]
+                if moved.shape == still.shape:
+                    distances = distance_relative(still, moved)
                     # An output that jumps to infinity or NaN, or back, measures no rounding: as a
                     # noise floor it would explain every difference away.
                     finite = np.where(np.isfinite(distances), distances, 0.0)

@@ -32,6 +32,7 @@ class Bench:
     targets: Mapping[str, Target]
     settings: Settings
     runs: int = 0
+    retries: int = _DEATHS
 
     def run(self, specimen: Specimen, names: Sequence[str], **more: Any) -> dict[str, Run]:
         self.runs += 1
@@ -47,7 +48,7 @@ class Bench:
 
     def _settled(self, name: str, request: Request, run: Run) -> Run:
         """A death counts if a fresh worker dies too: someone else may have killed the first."""
-        for _ in range(_DEATHS):
+        for _ in range(self.retries):
             if run.outcome not in (Outcome.CRASH, Outcome.MEMORY, Outcome.GARBAGE):
                 break
             run = self.pool.ask(name, request)

@@ -15,7 +15,7 @@ from outvote.core.model import Layer, Model, Ref
 from outvote.core.one_layer import one_layer
 from outvote.core.specimen import Specimen
 from outvote.core.states import State, unpack
-from outvote.core.target import Outcome, Target
+from outvote.core.target import Target
 from outvote.findings import Finding, Proof, cause_of, parameters_of, title_of
 from outvote.judge.compare import Settings
 from outvote.judge.observation import Observation
@@ -68,15 +68,13 @@ class Examiner:
         side = self._side(finding, whole)
         if side is None:
             return None
-        taking_part = self._witnesses(side, whole, specimen)
-        first = self.bench.observe(specimen, taking_part)
-        if first.kind is None:
-            return None
         focused = self._focused(whole, side)
         verdict = decide(self.bench, specimen, focused)
         if verdict.triage == "precision":  # not worth making small
             return finding.but(triage="precision", reason=verdict.reason, accused=None)
-        small = self._minimal(specimen, first, taking_part)
+        small = self._small(specimen, whole, side)
+        if not small.smaller:
+            return self._told(finding, small, focused, verdict)
         seen = self.bench.observe(small.specimen, names)
         apart = self._side(finding, seen)
         if apart is not None:
@@ -115,9 +113,23 @@ class Examiner:
         target = self.targets[name]
         return (not target.is_eager, target.setup is not None, target.backend == "jax")
 
+    def _small(self, specimen: Specimen, whole: Observation, side: Sequence[str]) -> Minimal:
+        """The smallest specimen; every trial of a deadly one costs a worker, so it gets less."""
+        unchanged = Minimal(specimen, specimen, 0.0, 0, False)
+        if whole.kind == "hang":  # every trial would wait for the time limit
+            return unchanged
+        taking_part = self._witnesses(side, whole, specimen)
+        first = self.bench.observe(specimen, taking_part)
+        if first.kind is None:  # the witnesses do not show it
+            return unchanged
+        self.bench.retries = 0  # a death is expected now
+        try:
+            return self._minimal(specimen, first, taking_part)
+        finally:
+            self.bench.retries = Bench.retries
+
     def _minimal(self, specimen: Specimen, first: Observation, names: Sequence[str]) -> Minimal:
         symptom = first.symptom()
-        deadly = any(run.outcome is not Outcome.ERROR for run in first.failures.values())
 
         def shows(candidate: Specimen) -> bool:
             seen = self.bench.observe(candidate, names)
@@ -134,8 +146,6 @@ class Examiner:
             self.targets,
         )
         tools = _Tools(self.bench, builder)
-        if deadly and first.kind == "hang":  # every trial waits for the time limit
-            return Minimal(specimen, specimen, 0.0, 0, False)
         return minimise(specimen, shows, tools, self.seconds)
 
     def _focused(self, seen: Observation, side: Sequence[str]) -> Observation:

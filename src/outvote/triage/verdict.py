@@ -23,6 +23,7 @@ from outvote.triage.truth import reference_of
 
 _ROUNDING = 32  # times what one layer may differ by: more than that is not lost digits
 _NUDGES = 12
+_FEW = 0.25  # of the results
 
 
 @dataclass(frozen=True)
@@ -75,11 +76,8 @@ def truth_of(bench: Bench, specimen: Specimen, seen: Observation) -> Truth | Non
 def _in_float64(
     bench: Bench, specimen: Specimen, seen: Observation, names: Sequence[str]
 ) -> Observation:
-    """The same in float64, judged by the narrow type's tolerance.
-
-    Keras computes some steps in float32 even there (`result_type` of float64 on torch and jax).
-    """
-    runs = bench.run(float64_of(specimen, bench.pool), names)
+    """The same in float64, judged by the narrow type's tolerance."""
+    runs = bench.run(float64_of(specimen, bench.pool), names, exact=True)
     outputs = {name: outputs_of(run) for name, run in runs.items() if run.ok}
     tolerance = max(seen.tolerance, base_tolerance("float32", 8))
     return bench.judged(outputs, {}, tolerance, specimen.last.kind)
@@ -180,12 +178,9 @@ def _values(
     ):
         reason = f"{against}. In float64 the difference vanishes: digits are lost, no more."
         return Verdict("precision", wrong, reason, truth, errors)
-    if not is_exact(specimen.last.kind) and _on_an_edge(bench, specimen, seen, wrong):
-        reason = (
-            f"{against}. A discontinuity: moving the input by one unit in the last place makes "
-            "targets give each other's answer."
-        )
-        return Verdict("precision", wrong, reason, truth, errors)
+    edge = None if is_exact(specimen.last.kind) else _edge(bench, specimen, seen, wrong)
+    if edge is not None:
+        return Verdict("precision", wrong, f"{against}. A discontinuity: {edge}.", truth, errors)
     if vote.decided and set(wrong) & set(vote.majority):
         return Verdict(
             "bug", wrong, f"{against}: here the majority is wrong. {vote.reason}.", truth, errors
@@ -244,6 +239,28 @@ def _vanishes(bench: Bench, specimen: Specimen, seen: Observation) -> bool:
     if len(able) < 2 or not set(able) & set(seen.odd):
         return True  # it cannot be asked; so small a distance has the benefit of the doubt
     return _in_float64(bench, specimen, seen, able).kind is None
+
+
+def _edge(bench: Bench, specimen: Specimen, seen: Observation, wrong: Sequence[str]) -> str | None:
+    """Why the difference is a step of the function, that rounding may take; None if it is not."""
+    right = next(n for n in seen.outputs if n not in wrong)
+    if all(_one_step(seen.outputs[right], seen.outputs[name]) for name in wrong):
+        return "results are rounded to whole numbers, and a few differ by one"
+    if _on_an_edge(bench, specimen, seen, wrong):
+        return (
+            "moving the input by one unit in the last place makes targets give each other's answer"
+        )
+    return None
+
+
+def _one_step(a: Outputs, b: Outputs) -> bool:
+    pairs = list(zip(a.arrays, b.arrays, strict=True))
+    if not all(x.dtype.kind == "f" and np.isfinite(x).all() for pair in pairs for x in pair):
+        return False
+    if not all(np.array_equal(x, np.round(x)) for pair in pairs for x in pair):
+        return False
+    steps = np.concatenate([np.abs(x - y).reshape(-1) for x, y in pairs])
+    return bool(steps.max(initial=0) == 1 and (steps > 0).mean() <= _FEW)
 
 
 def _on_an_edge(bench: Bench, specimen: Specimen, seen: Observation, wrong: Sequence[str]) -> bool:

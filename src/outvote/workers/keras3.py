@@ -133,13 +133,34 @@ class KerasWorker:
         keep: bool = False,
         watch: Sequence[str] = (),
         rows: int = 1,
+        exact: bool = False,
     ) -> Reply:
         """Run a model on stored inputs, batch by batch.
 
         `jitter` moves every tensor by one unit in the last place (a seed); `keep` re-uses and
         keeps layer outputs across requests, in eager mode. Then the first `rows` of what the
-        layers to `watch` gave come back too, behind the outputs.
+        layers to `watch` gave come back too, behind the outputs. `exact` is for models in
+        float64: Keras narrows steps of them to float32 unless that is its default type.
         """
+        import keras
+
+        usual = keras.config.floatx()
+        keras.config.set_floatx("float64" if exact else usual)
+        try:
+            return self._run(model, inputs, batch, jitter, keep, watch, rows)
+        finally:
+            keras.config.set_floatx(usual)
+
+    def _run(
+        self,
+        model: Any,
+        inputs: list[str],
+        batch: int,
+        jitter: int | None,
+        keep: bool,
+        watch: Sequence[str],
+        rows: int,
+    ) -> Reply:
         import numpy as np
 
         parsed = self._parsed(model)
