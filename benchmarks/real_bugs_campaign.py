@@ -1,0 +1,158 @@
+"""Bugs of released Keras versions, found by campaigns: which, how soon, and does the proof hold?
+
+    python benchmarks/real_bugs_campaign.py --minutes 10
+    python benchmarks/real_bugs_campaign.py --versions 3.3.3,3.14.1 --minutes 5
+
+One campaign per bad version (benchmarks/real_bugs.py lists them), from small seeds that hold none
+of the layers. A bug counts as found when a finding names its kind of layer and accuses its
+target. Its repro.py is then run with the version in which the bug is fixed: it must exit 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from outvote.campaign.job import Budget, FuzzJob, SeedFile
+from outvote.core.target import Target
+from outvote.environments.provide import provide
+from outvote.fuzzing import start
+from outvote.targets import choose, known_targets
+from real_bugs import BUGS, Bug
+
+_BY_LAYER = (1, 2, 3, 5, 6, 7, 12, 13, 14, 15, 16)  # shown by one layer on ordinary numbers
+_BACKENDS = ("tensorflow", "jax", "torch", "numpy")
+_SHAPES = {
+    "one": (1,),
+    "vector": (6,),
+    "sequence": (7, 4),
+    "image": (5, 6, 4),
+    "volume": (4, 4, 4, 2),
+}
+_SEEDS = """
+import os, sys
+os.environ["KERAS_BACKEND"] = "numpy"
+import keras, numpy as np
+from keras import layers
+folder, shapes = sys.argv[1], eval(sys.argv[2])
+for name, shape in shapes.items():
+    x = keras.Input(shape)
+    y = layers.Activation("tanh")(layers.Activation("linear")(x))
+    y = layers.Flatten()(y) if len(shape) > 1 else y
+    keras.Model(x, layers.Dense(3)(y)).save(f"{folder}/{name}.keras")
+    data = np.random.default_rng(0).normal(size=(2, *shape)).astype("float32")
+    np.savez(f"{folder}/{name}.npz", x=data)
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--minutes", type=float, default=10.0, help="per version (%(default)s)")
+    parser.add_argument("--versions", default="", help="bad versions, or `installed`; default: all")
+    parser.add_argument("--strategy", default="mixed")
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    wanted = [bug for bug in BUGS if bug.number in _BY_LAYER]
+    versions = dict.fromkeys(bug.bad or "installed" for bug in wanted)
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        seeds = make_seeds(Path(folder))
+        for version in versions:
+            if options.versions and version not in options.versions.split(","):
+                continue
+            rows = [bug for bug in wanted if (bug.bad or "installed") == version]
+            out = Path(folder) / version
+            found += campaign(rows, version, seeds, out, options)
+    hits = [row for row in found if row[1] is not None]
+    proved = [row for row in hits if row[2]]
+    print(f"found {len(hits)} of {len(found)}; {len(proved)} proofs pass where the bug is fixed")
+
+
+def make_seeds(folder: Path) -> tuple[SeedFile, ...]:
+    subprocess.run([sys.executable, "-c", _SEEDS, str(folder), repr(_SHAPES)], check=True)
+    return tuple(
+        SeedFile(name, folder / f"{name}.keras", folder / f"{name}.npz") for name in _SHAPES
+    )
+
+
+def campaign(
+    rows: Sequence[Bug], version: str, seeds: tuple[SeedFile, ...], out: Path, options: Any
+) -> list[tuple[int, float | None, bool]]:
+    modes = {name for bug in rows for name in bug.wrong if ":" in name or name == "openvino"}
+    job = FuzzJob(
+        seeds,
+        tuple(targets_of(version, (*_BACKENDS, *sorted(modes)))),
+        strategy=options.strategy,
+        budget=Budget(seconds=60 * options.minutes),
+        seed=options.seed,
+        inputs=2,
+        confirm=0,
+    )
+    began = time.monotonic()
+    result = start(job, out)
+    print(
+        f"Keras {version}: {result['tested']} mutants, {len(result['findings'])} findings, "
+        f"{time.monotonic() - began:.0f} s",
+        flush=True,
+    )
+    return [judged(bug, result["findings"], out) for bug in rows]
+
+
+def targets_of(version: str, names: Sequence[str]) -> list[Target]:
+    wanted = names if version == "installed" else [f"keras=={version}/{name}" for name in names]
+    return choose(wanted, known_targets({}, Path()))
+
+
+def judged(
+    bug: Bug, findings: Sequence[dict[str, Any]], out: Path
+) -> tuple[int, float | None, bool]:
+    kind = bug.layer.replace("[", "").partition("layers.")[2].partition("(")[0]
+    backends = {name.partition(":")[0] for name in bug.wrong}
+    hits = [
+        finding
+        for finding in findings
+        if finding["layer_kind"] == kind
+        and {n.rpartition("/")[2].partition(":")[0] for n in finding["targets"]} & backends
+    ]
+    if not hits:
+        print(f"  {bug.number:3} {bug.what:45} not found", flush=True)
+        return bug.number, None, False
+    first = min(hits, key=lambda finding: finding["first_at"])
+    passes = bug.fixed != "" and any(proof_passes(f, bug, out) for f in hits)
+    told = f"{first['accused']}, {first['kind']}, {first['triage']}, needs {first['parameters']}"
+    fixed = f"proof passes in {bug.fixed}" if passes else "live" if not bug.fixed else "NO PROOF"
+    print(f"  {bug.number:3} {bug.what:45} {first['first_at']:4.0f} s  {told}; {fixed}", flush=True)
+    return bug.number, first["first_at"], passes
+
+
+def proof_passes(finding: dict[str, Any], bug: Bug, out: Path) -> bool:
+    """The script exits 1 in the bad version and 0 in the fixed one, on the accused backend."""
+    if not finding["repro"] or not finding["accused"]:
+        return False
+    backend = finding["accused"].rpartition("/")[2]
+    script = out / finding["repro"]
+    return exit_code(script, bug.bad, backend) == 1 and exit_code(script, bug.fixed, backend) == 0
+
+
+def exit_code(script: Path, version: str, backend: str) -> int:
+    (target,) = provide(targets_of(version, [backend]))
+    env = {
+        **os.environ,
+        "KERAS_BACKEND": target.backend,
+        "PYTHONPATH": ":".join(map(str, target.path)),
+        **({"TF_ENABLE_ONEDNN_OPTS": "0"} if target.mode == "no-onednn" else {}),
+        **({"MODE": target.mode} if target.mode in ("jit", "graph", "xla") else {}),
+    }
+    command = [sys.executable, str(script)]
+    return subprocess.run(command, env=env, capture_output=True, check=False).returncode
+
+
+if __name__ == "__main__":
+    main()
