@@ -75,11 +75,12 @@ def script(
     told = writer.array("EXPECTED", expected) if expected is not None else "None"
     text = _TEMPLATE.read_text(encoding="utf-8")
     wide = "float64" in json.dumps(proof.specimen.model.to_json())
+    told_targets = _environments(shown, wide)
     names = [item.name for item in proof.specimen.model.inputs]
     for mark, value in {
         "@TITLE@": _clean(finding.title),
         "@SOURCE@": _clean(source),
-        "@TARGETS@": _environments(shown, wide),
+        "@TARGETS@": told_targets,
         "@EXPECTED@": told,
         "@TOLERANCE@": f"{max(proof.observed.tolerance, 1e-12):.2g}",
         "@NARROW@": '.astype("float32")' if _ends_in_bfloat16(proof) else "",
@@ -90,6 +91,8 @@ def script(
         text = text.replace(mark, value)
     if writer.files:
         np.savez(folder / "arrays.npz", allow_pickle=False, **writer.files)
+    if "SETUP" not in told_targets:
+        text = text.replace("import os, runpy, subprocess", "import os, subprocess")
     kept = [line for line in text.splitlines() if line != "    "]  # a part that is not needed
     return "\n".join(kept) + "\n"
 
