@@ -173,5 +173,6 @@ def test_planted_faults_are_put_down_to_their_parameters(
     assert suspect["layer"] == "wrong"
     named = {cause["parameter"] for cause in suspect["causes"]}
     assert named >= expected
-    assert len(named) <= 3
+    # The planted faults depend on what makes the padding odd, and on nothing else.
+    assert not named & {"filters", "use_bias", "activation", "groups"}
     assert "wrong" in pair["cradle"]
