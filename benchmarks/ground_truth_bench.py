@@ -33,7 +33,7 @@ from outvote.targets import BUILT_IN
 
 BACKENDS = ("tensorflow", "jax", "torch")
 PLANTED = "planted"
-LIMITS = Limits(silence_seconds=120.0)  # shorter than by default: one fault hangs on purpose
+LIMITS = Limits(silence_seconds=25.0)  # shorter than by default: one fault hangs on purpose
 _RULES = ("LA", "MLA", "LR", "LC", "AFRp")  # those that bring new layers and activations
 
 _BUILD = """
