@@ -28,9 +28,18 @@ def test_a_minority_that_refuses_is_accused(fake_model: Path) -> None:
 
 def test_a_majority_that_refuses_does_not_make_a_result_wrong(fake_model: Path) -> None:
     """What one implementation computes can be computed; nobody knows whether it is right."""
-    found = checked(fake_model, {"a": "", "b": "error:soft", "c": "error:soft"})
+    misdeeds = {"a": "", "b": "error:soft", "c": "error:soft"}
+    found = checked(fake_model, misdeeds, minimise=0.0)
     assert {finding.accused for finding in found.findings} == {None}
     assert found.verdict == "inconsistent"
+
+
+def test_the_reference_knows_that_what_the_majority_refuses_can_be_computed(
+    fake_model: Path,
+) -> None:
+    found = checked(fake_model, {"a": "", "b": "error:soft", "c": "error:soft"})
+    assert {(f.kind, f.triage) for f in found.findings} == {("crash", "bug")}
+    assert {name for f in found.findings for name in f.targets} == {"b", "c"}
 
 
 def test_an_empty_result_that_the_majority_refuses_is_accused(fake_model: Path) -> None:

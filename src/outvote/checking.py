@@ -173,7 +173,9 @@ def _stages(job: Job, checked: Checked, pool: Pool, watch: Watch) -> None:
     elif len(checked.outputs) > 1 and checked.verdict == "consistent":
         _look_inside(job, checked, pool, blame, watch)
     checked.findings = [_own_precision(f, checked.hellos) for f in checked.findings]
-    if job.minimise > 0 and any(f.triage != "precision" for f in checked.findings):
+    # Nothing can be taken away from an empty batch, and it has no values to be judged by.
+    worth = case.data.count > 0 and any(f.triage != "precision" for f in checked.findings)
+    if job.minimise > 0 and worth:
         _examine(job, checked, pool, case, watch)
 
 

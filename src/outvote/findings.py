@@ -216,7 +216,7 @@ def title_of(kind: str, accused: str | None, layer: Layer, seen: Observation, al
         does = "hangs" if kind == "hang" else "fails"
         return f"{accused} {does} in {place}: {_shorten(run.message)}"
     if kind == "shape" and seen.failures:
-        return f"{accused} accepts what others refuse in {place}"
+        return f"{accused} gives an empty result, and the others refuse, in {place}"
     what = {
         "inconsistency": f"differs by {seen.distance:.2g} (relative)",
         "nan": f"{'gives' if has_nan else 'drops'} NaN, unlike the others,",
