@@ -101,7 +101,9 @@ def main() -> None:
     share = mean(right)
     print(f"\n{sum(right)} of {len(right)} faults with all the right parameters ({share:.0%})")
     print(f"(layer, parameter) pairs listed: {mean(pairs):.2f} on average")
-    print(f"CRADLE's third quartile: {mean(red):.2f} layers of 5 on average, 1 of them right")
+    print(
+        f"CRADLE's third quartile: {mean(red):.2f} layers of 5 on average, one of which is faulty"
+    )
     print(f"seconds per case: {mean(seconds):.1f}")
 
 

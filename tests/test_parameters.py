@@ -10,6 +10,7 @@ import pytest
 
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Layer, Ref
+from outvote.core.target import Outcome
 from outvote.mutate.catalogue import Catalogue
 from outvote.mutate.maker import Maker
 from outvote.mutate.parameters import EXCEPTIONS, ILLEGAL, PARAMETERS, parameter, value_class
@@ -152,3 +153,26 @@ def test_draws_stay_legal_by_type() -> None:
             continue
         draw = Draw("BatchNormalization", (4, 4, 2), rng, ["relu"], False)
         assert isinstance(row.draw(draw), bool), name
+
+
+@pytest.mark.frameworks
+@pytest.mark.parametrize("target", ["tensorflow", "jax", "torch"])
+def test_a_legal_layer_is_accepted_and_an_illegal_one_refused(real_pool: Pool, target: str) -> None:
+    """The attempt itself works: what it refuses is the value, not the way it asks."""
+
+    def attempt(**parameters: Any) -> Any:
+        arguments = {
+            "kind": "Conv2D",
+            "parameters": {"filters": 2, "kernel_size": 3, **parameters},
+            "given": [[[None, 8, 8, 2], "float32"]],
+            "joined": False,
+        }
+        extra = {"module": "attempt", "call": "attempt", **arguments}
+        return real_pool.ask(target, Request("extra", extra, steps=1))
+
+    accepted = attempt(strides=2)
+    assert accepted.ok, accepted.message
+    assert accepted.reply["shapes"] == [[2, 3, 3, 2]]
+    refused = attempt(strides=0)
+    assert refused.outcome is Outcome.ERROR
+    assert "strides" in refused.message
