@@ -8,7 +8,7 @@ from outvote.campaign.job import FuzzJob
 from outvote.campaign.prober import PROBES
 from outvote.core.errors import UsageError
 from outvote.mutate.registry import Rule, all_rules
-from outvote.search.strategy import AUDEE_RULES
+from outvote.search.strategy import group_of
 
 
 def chosen_rules(names: Sequence[str]) -> dict[str, Rule]:
@@ -23,8 +23,8 @@ def chosen_rules(names: Sequence[str]) -> dict[str, Rule]:
 def rules_of(job: FuzzJob) -> list[str]:
     """The rules that a campaign may use: those that were named, as far as its strategy has them."""
     named = sorted(job.rules or [*all_rules(), *PROBES])
-    own = {"audee": True, "lemon": False, "random": False}.get(job.strategy)
-    found = [name for name in named if own is None or (name in AUDEE_RULES) == own]
+    group = "lemon" if job.strategy == "random" else job.strategy
+    found = [name for name in named if group in (group_of(name), "mixed")]
     if not found:
         raise UsageError(
             f"the strategy {job.strategy} has none of the rules {', '.join(job.rules)}; "

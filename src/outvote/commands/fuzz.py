@@ -67,7 +67,7 @@ def add(commands: Any) -> None:
         help="default: tensorflow, jax, torch, as far as installed",
     )
     fuzz.add_argument(
-        "--strategy", default="mixed", help="mixed, lemon, audee or random (%(default)s)"
+        "--strategy", default="mixed", help="mixed, layers, lemon, audee or random (%(default)s)"
     )
     fuzz.add_argument(
         "--compare",

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from outvote.search import audee, lemon, random
+from outvote.search import audee, layers, lemon, random
 from outvote.search.strategy import Choice, Memory, Outcome
 from outvote.search.strategy import Strategy as Arm
 
@@ -30,6 +30,8 @@ class Strategy:
             self._arms = {"lemon": lemon.Strategy(memory), "random": random.Strategy(memory)}
         if memory.audee_rules:
             self._arms["audee"] = audee.Strategy(memory)
+        if memory.rules_of("layers"):
+            self._arms["layers"] = layers.Strategy(memory)
         for name in self._arms:
             memory.arms.setdefault(name, [0, 0])
 

@@ -18,9 +18,14 @@ class Choice:
     by: str = ""  # the strategy that chose, where several do
 
 
-# AUDEE: other parameters, illegal ones, and the search over inputs, weights, or both. All other
-# rules are LEMON's.
+# AUDEE: other parameters, illegal ones, and the search over inputs, weights, or both.
 AUDEE_RULES = ("NET", "ILL", "IN", "WT", "IN-WT")
+_GROUPS = {**dict.fromkeys(AUDEE_RULES, "audee"), "FAN": "layers"}
+
+
+def group_of(rule: str) -> str:
+    """Whose a rule is: audee's, ours (layers), and all others LEMON's."""
+    return _GROUPS.get(rule, "lemon")
 
 
 @dataclass(frozen=True)
@@ -82,11 +87,14 @@ class Memory:
 
     @property
     def lemon_rules(self) -> list[str]:
-        return [name for name in self.tallies if name not in AUDEE_RULES]
+        return self.rules_of("lemon")
 
     @property
     def audee_rules(self) -> list[str]:
-        return [name for name in self.tallies if name in AUDEE_RULES]
+        return self.rules_of("audee")
+
+    def rules_of(self, group: str) -> list[str]:
+        return [name for name in self.tallies if group_of(name) == group]
 
     @staticmethod
     def new(seeds: Mapping[int, float], rules: Sequence[str], seed: int) -> Memory:
