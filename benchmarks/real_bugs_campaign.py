@@ -56,7 +56,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--minutes", type=float, default=10.0, help="per version (%(default)s)")
     parser.add_argument("--versions", default="", help="bad versions, or `installed`; default: all")
-    parser.add_argument("--strategy", default="mixed")
+    parser.add_argument("--strategy", default="layers")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     wanted = [bug for bug in BUGS if bug.number in _BY_LAYER]
