@@ -235,6 +235,18 @@ def test_the_fingerprint_is_of_the_cause() -> None:
     assert first.fingerprint != examined("Conv", {"padding": "same", "size": 3}).fingerprint
 
 
+def test_a_cause_is_the_same_in_whatever_layer_it_was_met() -> None:
+    """An activation is wrong by itself, not in every layer that uses it."""
+    alone = examined("Activation", {"activation": "mish"}, activation="mish")
+    dense = alone.but(layer=Layer("d", "Dense", {"activation": "mish"}))
+    assert alone.fingerprint == dense.fingerprint
+    raw = Finding(
+        "inconsistency", "t", "r", ("torch",), "torch", "bug", dense.layer, library="torch"
+    )
+    assert alone.covers(raw)
+    assert not alone.covers(raw.but(layer=Layer("d", "Dense", {"activation": "relu"})))
+
+
 def test_a_known_cause_covers_further_layers_that_have_what_matters() -> None:
     known = examined("Pool", {"padding": "same"}, padding="same", size=3)
     raw = examined("Pool", {}, padding="same", size=7)

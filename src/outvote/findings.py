@@ -102,7 +102,7 @@ class Finding:
         who = self.library or sorted(self.targets)
         layer_kind = self._cause.kind if self._cause else None
         matter = _classes(self.proof.matter) if self.proof else None
-        return digest_of(self.kind, who, layer_kind, matter, _dtype(self.layer))[:12]
+        return digest_of(self.kind, who, layer_kind, matter, _dtype(self._cause))[:12]
 
 
 def _dtype(layer: Layer | None) -> str | None:

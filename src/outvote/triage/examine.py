@@ -185,6 +185,7 @@ class Examiner:
             verdict = Verdict("unknown", (), verdict.reason, verdict.truth, verdict.errors)
         kind = seen.kind or finding.kind
         alone = len(small.specimen.model.layers) == 1
+        to_blame = layer if alone else finding.layer or layer
         return finding.but(
             kind=kind,
             title=title_of(kind, accused, finding.layer or layer, seen, alone),
@@ -193,9 +194,7 @@ class Examiner:
             accused=accused,
             targets=tuple(wrong) or finding.targets,
             layer=finding.layer or layer,
-            library=self._cause(accused, finding.but(layer=finding.layer or layer))
-            if accused
-            else None,
+            library=cause_of(self.targets[accused], to_blame.kind) if accused else None,
             distance=seen.distance
             if np.isfinite(seen.distance) and kind == "inconsistency"
             else None,
