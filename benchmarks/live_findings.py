@@ -45,7 +45,7 @@ class Live:
 
     @property
     def name(self) -> str:
-        who = self.data["accused"] or "undecided"
+        who = self.data["accused"]
         kind = self.layer_kind.lower()
         return re.sub(r"[^a-z0-9-]", "-", f"{kind}-{who}-{self.data['fingerprint'][:6]}".lower())
 
@@ -53,6 +53,16 @@ class Live:
     def layer_kind(self) -> str:
         found = re.search(r"keras\.layers\.(\w+)\(", self.script.read_text(encoding="utf-8"))
         return found.group(1) if found else str(self.data["layer_kind"])
+
+    @property
+    def cause(self) -> str:
+        """What tells findings apart here: campaigns of another time had other fingerprints."""
+        words = {
+            key: value if isinstance(value, str | bool) else "other"
+            for key, value in (self.data["parameters"] or {}).items()
+        }
+        kind = self.data["kind"]
+        return json.dumps([self.layer_kind, self.data["accused"], kind, words], sort_keys=True)
 
     @property
     def code(self) -> str:
@@ -66,8 +76,9 @@ def main() -> None:
     parser.add_argument("campaigns", nargs="+", type=Path)
     parser.add_argument("--run", action="store_true", help="run every script, drop what is gone")
     parser.add_argument("--write", action="store_true", help="write docs/findings")
+    parser.add_argument("--drop", nargs="*", default=[], metavar="FINGERPRINT")
     options = parser.parse_args()
-    found = collect(options.campaigns)
+    found = collect(options.campaigns, options.drop)
     if options.run:
         found = [live for live in found if shows(live)]
     rows = tables(found)
@@ -78,18 +89,20 @@ def main() -> None:
         write(found, rows)
 
 
-def collect(campaigns: Sequence[Path]) -> list[Live]:
+def collect(campaigns: Sequence[Path], dropped: Sequence[str] = ()) -> list[Live]:
     found: dict[str, Live] = {}
     for folder in campaigns:
         for data in json.loads((folder / "result.json").read_text())["findings"]:
-            if not data["repro"] or data["triage"] not in ("bug", "difference", "unknown"):
+            if not data["repro"] or not data["accused"] or data["triage"] == "unknown":
                 continue
             live = Live(data, folder / data["repro"], data["count"])
-            known = found.get(data["fingerprint"])
+            if data["fingerprint"] in dropped:
+                continue
+            known = found.get(live.cause)
             if known is not None:
                 live.times += known.times
             if known is None or _size(live) < _size(known):
-                found[data["fingerprint"]] = live
+                found[live.cause] = live
             elif known is not None:
                 known.times = live.times
     order = list(TITLES)
@@ -106,7 +119,7 @@ def shows(live: Live) -> bool:
     others = [
         n for n in errors or ("numpy", "torch", "tensorflow") if n not in live.data["targets"]
     ]
-    wrong = live.data["accused"] or live.data["targets"][0]
+    wrong = live.data["accused"]
     began = time.monotonic()
     codes = [_run(live.script, wrong), _run(live.script, others[0]) if others else 0]
     good = codes[0] != 0 and codes[1] == 0
@@ -134,7 +147,7 @@ def tables(found: Sequence[Live]) -> str:
 
 def row(live: Live) -> str:
     data = live.data
-    who = ", ".join(data["targets"]) if data["accused"] else "undecided"
+    who = ", ".join(data["targets"])
     what = {
         "inconsistency": f"{data['distance'] or 0:.2g} (relative)",
         "nan": data["title"].partition(",")[0].partition(" ")[2],
