@@ -96,6 +96,8 @@ def collect(campaigns: Sequence[Path], dropped: Sequence[str] = ()) -> list[Live
             if not data["repro"] or not data["accused"] or data["triage"] == "unknown":
                 continue
             live = Live(data, folder / data["repro"], data["count"])
+            if "arrays.npz" in live.script.read_text():  # too large to be read
+                continue
             if data["fingerprint"] in dropped:
                 continue
             known = found.get(live.cause)

@@ -270,3 +270,15 @@ def test_the_first_check_of_the_readme_runs(
         assert main([*arguments, "--quiet"]) == 0
         assert "CONSISTENT  2 targets agree on 10 inputs." in capsys.readouterr().out
         assert (tmp_path / "outvote-out" / "report.html").exists()
+
+
+def test_every_listed_disagreement_has_its_script() -> None:
+    """The scripts themselves are run by benchmarks/live_findings.py: each starts two frameworks."""
+    page = (ROOT / "docs" / "findings.md").read_text()
+    linked = set(re.findall(r"\(findings/([\w-]+\.py)\)", page))
+    scripts = {path.name: path.read_text() for path in (ROOT / "docs" / "findings").glob("*.py")}
+    assert linked == scripts.keys()
+    assert len(scripts) > 25
+    for name, text in scripts.items():
+        compile(text, name, "exec")
+        assert len(text.splitlines()) <= 45, name

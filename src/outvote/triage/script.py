@@ -266,8 +266,7 @@ def _value(value: Any) -> str:
         return f"keras.saving.deserialize_keras_object({value!r})"
     if isinstance(value, list | tuple):
         inner = [_value(item) for item in value]
-        same = len(inner) > 1 and len(set(inner)) == 1 and isinstance(value[0], int)
-        return inner[0] if same else f"({', '.join(inner)}{',' * (len(inner) == 1)})"
+        return f"({', '.join(inner)}{',' * (len(inner) == 1)})"
     return repr(value)
 
 
