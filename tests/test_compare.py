@@ -205,7 +205,8 @@ def test_fuzz_spends_the_budget_again_on_the_other_strategy_and_reports_both(
     fake_model: Path, fake_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out = tmp_path / "out"
-    assert main([*fuzz_arguments(fake_model, fake_data, out), "--compare", "random"]) == 1
+    arguments = [*fuzz_arguments(fake_model, fake_data, out), "--strategy", "lemon"]
+    assert main([*arguments, "--compare", "random"]) == 1
     assert "COMPARED" in capsys.readouterr().out
     result = json.loads((out / "result.json").read_text())
     assert result["strategy"] == "lemon"
@@ -229,7 +230,7 @@ def test_what_is_in_the_way_of_a_comparison_is_said_before_the_first_campaign(
         return capsys.readouterr().err
 
     assert "no strategy 'best'" in says("--compare", "best")
-    assert "name another" in says("--compare", "lemon")
+    assert "name another" in says("--strategy", "lemon", "--compare", "lemon")
     (tmp_path / "out" / "random").mkdir(parents=True)
     (tmp_path / "out" / "random" / "campaign.sqlite").touch()
     assert "holds a campaign already" in says("--compare", "random")

@@ -282,12 +282,13 @@ def test_a_campaign_and_its_report_go_through_the_gate(run: Run) -> None:
     fuzz = ("fuzz", *CHECK[1:], "--budget", "16", "--inputs", "8")
     assert run(*fuzz, "--out", "first")[0] == 1
     found = stored("first")["findings"]
-    assert len(found) > 1
+    assert found
     tables = [f'[[known]]\nfingerprint = "{f["fingerprint"]}"\nreason = "r"' for f in found]
     FILE.write_text("\n".join(tables))
     code, said = run(*fuzz, "--out", "second")
     assert code == 0
-    assert f"gate {len(found)} findings are known (known.toml) and do not fail the run" in said
+    assert f"gate {len(found)} finding" in said
+    assert "known (known.toml)" in said
     assert all(f["known"] for f in stored("second")["findings"])
     assert "Known findings" in (Path("second") / "report.html").read_text()
     assert "## Known findings" in (Path("second") / "report.md").read_text()

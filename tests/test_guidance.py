@@ -91,7 +91,7 @@ def test_a_strategy_that_is_restored_goes_on_as_if_it_had_not_stopped(name: str)
             asked.tell(choice, Outcome(100 + number, float(number % 20)))  # type: ignore[attr-defined]
         return found
 
-    rules = [*RULES, *AUDEE_RULES]
+    rules = [*RULES, *AUDEE_RULES, "FAN"]
     one = strategy(name, Memory.new({1: 10.0}, rules, 0))
     go_on(one, 40)
     state = json.loads(json.dumps(one.state()))
@@ -101,7 +101,7 @@ def test_a_strategy_that_is_restored_goes_on_as_if_it_had_not_stopped(name: str)
 
 def test_an_unknown_strategy_is_said() -> None:
     with pytest.raises(
-        UsageError, match="no strategy 'best'; choose from audee, lemon, mixed, random"
+        UsageError, match="no strategy 'best'; choose from audee, layers, lemon, mixed, random"
     ):
         strategy("best", memory())
 
