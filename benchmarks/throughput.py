@@ -90,6 +90,7 @@ def main() -> None:
     parser.add_argument("--restarts", type=int, default=6, help="mutants bred in LEMON's way")
     parser.add_argument("--targets", default=",".join(TARGETS))
     parser.add_argument("--quick", action="store_true", help="only the campaign as it is")
+    parser.add_argument("--verdicts", action="store_true", help="also examine what is found")
     options = parser.parse_args()
     job = FuzzJob(
         seeds=seeds_of([options.seed], [options.data] if options.data else []),
@@ -97,6 +98,9 @@ def main() -> None:
         budget=Budget(mutants=options.mutants),
         inputs=options.inputs,
         seed=1,
+        # What is done about a finding (20 s at most, and fresh workers at the end) is no mutant.
+        minimise=20.0 if options.verdicts else 0.0,
+        confirm=1 if options.verdicts else 0,
     )
     plain = run(job)
     print(f"{options.seed}, {options.targets}, {options.inputs} inputs, {plain.mutants} mutants")
