@@ -48,6 +48,8 @@ def main() -> None:
             seeds=seeds_of([options.seed], [options.data] if options.data else []),
             targets=(torch, faulty),
             budget=Budget(seconds=options.seconds),
+            minimise=0.0,  # the time is for mutants
+            confirm=0,
             breed_known=True,  # as in the paper: the fault is one and known at once
         )
         root = options.out or Path(temporary)
