@@ -17,12 +17,14 @@ from typing import Any
 import pytest
 
 from conftest import fake
+from outvote.campaign.investigate import Investigator
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.seeds import reader
 from outvote.campaign.store import FILE, Store
 from outvote.cli import main
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
+from outvote.findings import Finding
 from outvote.fuzzing import report, resume, start
 from outvote.run.process import Limits
 from outvote.targets import BUILT_IN, find_target
@@ -230,6 +232,42 @@ def test_ctrl_c_ends_a_campaign_and_keeps_what_was_found(
     assert result["interrupted"]
     assert result["findings"]
     assert (out / "report.html").is_file()
+
+
+def test_ctrl_c_while_findings_are_confirmed_keeps_them_and_writes_the_reports(
+    fake_model: Path, fake_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    interrupted = []
+
+    def stop(self: Investigator, times: int) -> list[Finding]:
+        interrupted.append(times)
+        signal.raise_signal(signal.SIGINT)
+        return []
+
+    monkeypatch.setattr(Investigator, "confirm", stop)
+    out = tmp_path / "out"
+    result = start(job_of(fake_model, fake_data, one_that("lie:Rescaling"), confirm=2), out)
+    assert interrupted == [2]
+    assert result["interrupted"]
+    assert result["findings"]
+    assert (out / "report.html").is_file()
+    monkeypatch.undo()
+    again = resume(out, {target.name: target for target in one_that("lie:Rescaling")})
+    assert not again["interrupted"]
+    assert {f["fingerprint"] for f in result["findings"]} == {
+        f["fingerprint"] for f in again["findings"]
+    }
+
+
+def test_a_resumed_campaign_keeps_its_options(fake_model: Path, fake_data: Path) -> None:
+    targets = honest()
+    job = job_of(fake_model, fake_data, targets, minimise=3.0, confirm=4, rules=("LR",))
+    stored = json.loads(json.dumps(job.stored()))
+    again = FuzzJob.restored(stored, {target.name: target for target in targets})
+    assert again.stored() == job.stored()
+    assert (again.minimise, again.confirm) == (3.0, 4)
+    del stored["minimise"], stored["confirm"]  # written by an older version
+    assert FuzzJob.restored(stored, {t.name: t for t in targets}).confirm == FuzzJob.confirm
 
 
 def test_killed_in_the_middle_it_loses_no_finding_and_counts_nothing_twice(

@@ -17,6 +17,7 @@ from outvote.campaign.attempts import Refusals, findings_of, refusals
 from outvote.campaign.family import Birth, Family, Lost, Mutant
 from outvote.campaign.investigate import Investigator, Report
 from outvote.campaign.job import FuzzJob
+from outvote.campaign.keeper import Keeper
 from outvote.campaign.oracle import Judged, judge
 from outvote.campaign.prober import PROBES, Prober
 from outvote.campaign.rules import chosen_rules, rules_of
@@ -27,15 +28,12 @@ from outvote.campaign.store import Row, Store
 from outvote.campaign.strongest import Strongest
 from outvote.checking import require_started
 from outvote.core.errors import UsageError
-from outvote.core.model import Model
 from outvote.core.target import Run
-from outvote.evidence import write_finding
 from outvote.mutate.catalogue import Catalogue
 from outvote.mutate.maker import Maker
 from outvote.mutate.parameters import value_class
 from outvote.mutate.tools import Tools
 from outvote.mutate.variants import current
-from outvote.result import finding_result
 from outvote.run.pool import Pool, Request
 from outvote.search.registry import strategy
 from outvote.search.strategy import Choice, Memory, Outcome, Strategy
@@ -77,7 +75,6 @@ class Campaign:
         self._kinds: Counter[str] = Counter()
         self._values: Counter[str] = Counter()  # kind, parameter and class of its value
         self._accepted: Counter[str] = Counter()  # illegal values that no target refused
-        self._known: set[str] = set()  # fingerprints
         self._progress = Progress()
         self._looking = 0.0
         self._making = 0.0
@@ -91,7 +88,10 @@ class Campaign:
         self._before = float(self._store.fact("seconds", 0.0))
         hellos = self._pool.start(self._names)
         require_started(hellos)
-        self._hellos = hellos
+        targets = {target.name: target for target in self._job.targets}
+        self._keeper = Keeper(
+            self._pool, self._store, self._out, targets, hellos, lambda: self._now
+        )
         self._store.note("hellos", {name: dict(run.reply) for name, run in hellos.items()})
         self._seeds = {n + 1: seed for n, seed in enumerate(read_seeds(self._pool, self._job))}
         self._tools = self._made_tools()
@@ -114,14 +114,14 @@ class Campaign:
             while not self._spent():
                 self._generation()
                 watch(self._progress)
+            self._drifts()
+            self._confirm()
         except KeyboardInterrupt:
             if self._store.fact("state") is None:
                 raise
             self._store.note("interrupted", True)
             self._drifts(measure=False)  # the pool is closed by now
             return False
-        self._drifts()
-        self._confirm()
         self._store.note("interrupted", False)
         self._note_totals()
         return True
@@ -159,7 +159,7 @@ class Campaign:
         with self._store.transaction():
             for row, report in zip(rows, reports, strict=True):
                 self._store.add(row)
-                self._keep(row.number, self._seeds[row.number].case.model, report)
+                self._keeper.keep(row.number, self._seeds[row.number].case.model, report)
             self._store.note("state", memory.state())
             self._store.note("strongest", strongest.state())
 
@@ -181,12 +181,11 @@ class Campaign:
         self._kinds = Counter(self._store.fact("kinds", {}))
         self._values = Counter(self._store.fact("values", {}))
         self._accepted = Counter(self._store.fact("accepted", {}))
-        self._known = {seen.fingerprint for seen in self._store.findings()}
+        self._keeper.restore()
         tested = [row for row in self._store.rows() if row.rule is not None]
         self._progress.tested = len(tested)
         self._progress.valid = sum(row.outcome != "invalid" for row in tested)
         self._progress.rounding = int(self._store.fact("rounding", 0))
-        self._progress.findings = len(self._known)
         for number, seed in self._seeds.items():
             if seed.case.truth.kind == "none":
                 self._settled(number, self.runner.run([Trial(seed, seed.case.model)])[0])
@@ -217,7 +216,7 @@ class Campaign:
         with self._store.transaction():
             for (_, mutant), row, report in zip(bred, rows, reports, strict=True):
                 self._store.add(row)
-                self._keep(row.number, mutant.subject.model, report)
+                self._keeper.keep(row.number, mutant.subject.model, report)
             for sample in samples:
                 self._store.sample(sample)
             self._store.note("state", self._strategy.state())
@@ -273,7 +272,7 @@ class Campaign:
         breeds = self._job.breed_known or not (report.known or report.findings)
         breeds &= mutant.birth.rule not in PROBES  # they cannot be made again from their seed
         child = number if judged.valid else None
-        new = len({f.fingerprint for f in report.findings} - self._known)
+        new = len({f.fingerprint for f in report.findings} - self._keeper.known)
         outcome = Outcome(child, acc if judged.valid else None, breeds, new, mutant.cost)
         joined = self._strategy.tell(choice, outcome)
         if joined:
@@ -317,44 +316,18 @@ class Campaign:
         self._looking += time.monotonic() - began
         return report
 
-    def _keep(self, number: int, model: Model, report: Report) -> None:
-        """Store findings; a new one gets its folder first, so that none is named without proof."""
-        for finding in report.findings:
-            fingerprint = finding.fingerprint
-            if fingerprint in self._known:
-                self._store.again(fingerprint, number, self._now)
-                continue
-            targets = {target.name: target for target in self._job.targets}
-            script = write_finding(self._pool, finding, targets, self._hellos, self._out)
-            repros = {fingerprint: script} if script else {}
-            told = finding_result(finding, model, repros)
-            self._store.found(fingerprint, number, self._now, told)
-            self._known.add(fingerprint)
-            self._progress.findings += 1
-            self._progress.last = finding.title
-        for fingerprint in report.again - {f.fingerprint for f in report.findings}:
-            self._store.again(fingerprint, number, self._now)
-
     def _confirm(self) -> None:
         """Every finding of this sitting again, in fresh workers."""
-        if self._job.confirm == 0:
-            return
-        targets = {target.name: target for target in self._job.targets}
-        for finding in self._investigator.confirm(self._job.confirm):
-            seen = next(s for s in self._store.findings() if s.fingerprint == finding.fingerprint)
-            script = write_finding(self._pool, finding, targets, self._hellos, self._out)
-            repros = {finding.fingerprint: script} if script else {}
-            model = finding.proof.specimen.model if finding.proof else None
-            if model is not None:
-                told = finding_result(finding, model, repros)
-                self._store.retold(seen.fingerprint, told)
+        if self._job.confirm:
+            for finding in self._investigator.confirm(self._job.confirm):
+                self._keeper.retell(finding)
 
     def _drifts(self, *, measure: bool = True) -> None:
         seed, samples = next(iter(self._seeds.values())), self._store.samples()
         watch = self._stopwatch
         for finding in watch.drifts(samples, seed) if measure else watch.growths(samples):
             with self._store.transaction():
-                self._keep(self._next - 1, seed.case.model, Report([finding]))
+                self._keeper.keep(self._next - 1, seed.case.model, Report([finding]))
 
     def _row(
         self,
@@ -417,6 +390,7 @@ class Campaign:
     def _update(self) -> None:
         progress = self._progress
         progress.seconds = self._now
+        progress.findings, progress.last = len(self._keeper.known), self._keeper.last
         progress.rules = {
             name: (used, succeeded)
             for name, (used, succeeded) in self._strategy.state()["tallies"].items()

@@ -79,6 +79,8 @@ class FuzzJob:
             "rules": list(self.rules),
             "search": self.search,
             "genetic": asdict(self.genetic),
+            "minimise": self.minimise,
+            "confirm": self.confirm,
         }
 
     @staticmethod
@@ -99,6 +101,8 @@ class FuzzJob:
             rules=tuple(data["rules"]),
             search=data.get("search", "genetic"),
             genetic=GeneticSettings(**data.get("genetic", {})),
+            minimise=data.get("minimise", FuzzJob.minimise),
+            confirm=data.get("confirm", FuzzJob.confirm),
         )
 
     def but(self, **changes: Any) -> FuzzJob:

@@ -9,22 +9,14 @@ from itertools import combinations
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.states import State, unpack
 from outvote.core.target import Outcome, Run
 from outvote.judge.compare import Comparison, Outputs, Settings, compare_all
 from outvote.judge.truth import Truth
+from outvote.localize.hidden import Hidden, hidden_of, outputs_of
 from outvote.localize.isolated import distance
 
 Pair = tuple[str, str]
 _SCREEN = 1e-5  # relative difference of a hidden layer that is worth a closer look
-
-
-@dataclass(frozen=True)
-class Hidden:
-    """What one target gave inside the model: tensors with masks, and dtypes, by layer."""
-
-    states: dict[str, list[State]]
-    dtypes: Mapping[str, list[str]]
 
 
 @dataclass(frozen=True)
@@ -83,24 +75,10 @@ def judge(
     outputs, hidden = {}, {}
     for name, run in runs.items():
         if run.ok:
-            outputs[name], hidden[name] = split(run)
+            outputs[name], hidden[name] = outputs_of(run), hidden_of(run)
     comparisons = compare_all(outputs, truth, settings)
     odd = tuple(layer for layer in changed if _differs(layer, hidden))
     return Judged(runs, outputs, hidden, comparisons, odd)
-
-
-def split(run: Run) -> tuple[Outputs, Hidden]:
-    """A run's outputs, and what came back of hidden layers."""
-    dtypes = run.reply["dtypes"]
-    watched = run.reply.get("watched") or {}
-    queue = list(run.arrays[len(dtypes) :])
-    states = {}
-    for name, told in watched.items():
-        size = sum(1 + has_mask for has_mask in told["masked"])
-        states[name] = unpack(told["masked"], queue[:size])
-        queue = queue[size:]
-    kinds = {name: told["dtypes"] for name, told in watched.items()}
-    return Outputs(run.arrays[: len(dtypes)], tuple(dtypes)), Hidden(states, kinds)
 
 
 def _differs(layer: str, hidden: Mapping[str, Hidden]) -> bool:

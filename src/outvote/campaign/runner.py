@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from outvote.campaign.oracle import split
 from outvote.campaign.seeds import Seed
 from outvote.core.model import Model
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run
+from outvote.localize.hidden import hidden_of
 from outvote.run.pool import Pool, Request
 
 _DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
@@ -57,7 +57,7 @@ class Runner:
         """What hidden layers gave on one target, for all inputs; None if it fails now."""
         request = self._request(trial, rows=trial.seed.case.data.count, keep=True)
         run = self.pool.ask(name, request)
-        return split(run)[1].states if run.ok else None
+        return hidden_of(run).states if run.ok else None
 
     def recycle(self, limit: int) -> None:
         """Replace workers that have grown beyond a limit."""

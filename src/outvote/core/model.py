@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any
@@ -132,11 +132,15 @@ class Model:
     def digests(self) -> dict[str, str]:
         """Merkle digest of every layer: what it computes, as a function of the model inputs."""
         done = {item.name: digest_of("input", i) for i, item in enumerate(self.inputs)}
+
+        def known(ref: Ref) -> Ref:
+            return Ref(done[ref.producer], ref.index)
+
         for layer in self.layers:
             done[layer.name] = digest_of(
                 layer.object_digest,
-                _linked(layer.args, done),
-                _linked(layer.kwargs, done),
+                with_refs(layer.args, known),
+                with_refs(layer.kwargs, known),
             )
         return done
 
@@ -198,20 +202,21 @@ def find_refs(structure: Json) -> Iterator[Ref]:
             yield from find_refs(value)
 
 
+def with_refs(structure: Json, change: Callable[[Ref], Ref]) -> Json:
+    """Call arguments with every tensor reference in them changed, in call order."""
+    if isinstance(structure, Mapping):
+        if REF in structure:
+            ref = change(Ref(*structure[REF]))
+            return {REF: [ref.producer, ref.index]}
+        return {key: with_refs(value, change) for key, value in structure.items()}
+    if isinstance(structure, list | tuple):
+        return [with_refs(value, change) for value in structure]
+    return structure
+
+
 def digest_of(*parts: Json) -> str:
     text = json.dumps(parts, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _linked(structure: Json, digests: Mapping[str, str]) -> Json:
-    if isinstance(structure, Mapping):
-        if REF in structure:
-            producer, index = structure[REF]
-            return {REF: [digests[producer], index]}
-        return {key: _linked(value, digests) for key, value in structure.items()}
-    if isinstance(structure, list | tuple):
-        return [_linked(value, digests) for value in structure]
-    return structure
 
 
 def _nameless(config: Mapping[str, Json]) -> Json:

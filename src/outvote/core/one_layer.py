@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from outvote.core.arrays import Array
-from outvote.core.model import REF, Input, Layer, Model, Ref
+from outvote.core.model import REF, Input, Layer, Model, Ref, with_refs
 from outvote.core.states import State
 
 
@@ -17,8 +17,12 @@ def one_layer(layer: Layer, given: tuple[State, ...]) -> tuple[Model, list[Array
         Input(f"x{i}", (None, *array.shape[1:]), array.dtype.name) for i, array in enumerate(arrays)
     ]
     numbers = iter(range(len(arrays)))
-    args = _renumbered(layer.args, numbers)
-    kwargs = dict(_renumbered(layer.kwargs, numbers))
+
+    def numbered(ref: Ref) -> Ref:
+        return Ref(f"x{next(numbers)}")
+
+    args = with_refs(layer.args, numbered)
+    kwargs = dict(with_refs(layer.kwargs, numbered))
     masks = [mask for _, mask in given]
     if any(mask is not None for mask in masks) and "mask" not in kwargs:
         refs: list[Any] = []
@@ -33,14 +37,3 @@ def one_layer(layer: Layer, given: tuple[State, ...]) -> tuple[Model, list[Array
         kwargs["mask"] = refs[0] if len(refs) == 1 else refs
     alone = replace(layer, args=args, kwargs=kwargs, shares=None)
     return Model("one_layer", tuple(inputs), (alone,), (Ref(layer.name),)), arrays
-
-
-def _renumbered(structure: Any, numbers: Any) -> Any:
-    """Call arguments that read x0, x1, … in call order."""
-    if isinstance(structure, dict):
-        if REF in structure:
-            return {REF: [f"x{next(numbers)}", 0]}
-        return {key: _renumbered(value, numbers) for key, value in structure.items()}
-    if isinstance(structure, list | tuple):
-        return [_renumbered(value, numbers) for value in structure]
-    return structure

@@ -19,7 +19,7 @@ from outvote.core.target import Target
 from outvote.judge.compare import Outputs, Settings, base_tolerance, mismatch_of, only_width_differs
 from outvote.judge.distances import distance_relative
 from outvote.judge.vote import Vote
-from outvote.localize.refusals import vote_on
+from outvote.localize.refusals import Answers, vote_on
 from outvote.localize.stepping import Step, call_alone
 from outvote.run.pool import Pool
 
@@ -135,7 +135,8 @@ def _fault(
         for a, b in combinations(step.isolated, 2)
         if distance(step.isolated[a], step.isolated[b]) < tolerance
     ]
-    voted = vote_on(step, agreements, targets)
+    answers = Answers([array for array, _ in step.given], step.isolated, step.failed)
+    voted = vote_on(answers, agreements, targets, step.layer.kind)
     finite = [d for d in distances.values() if np.isfinite(d)]
     worst = max(finite, default=0.0)
     if any(np.isnan(d) for d in distances.values()):

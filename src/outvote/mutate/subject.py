@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from outvote.core.model import REF, Layer, Model, Ref
+from outvote.core.model import Layer, Model, Ref, with_refs
 
 
 @dataclass(frozen=True)
@@ -140,17 +140,9 @@ def _reading(layer: Layer, old: Ref, new: Ref) -> Layer:
     """The layer with one tensor among its arguments exchanged."""
     if old.producer not in layer.inputs:
         return layer
-    return replace(
-        layer, args=_exchanged(layer.args, old, new), kwargs=_exchanged(layer.kwargs, old, new)
-    )
 
+    def exchanged(ref: Ref) -> Ref:
+        return new if ref == old else ref
 
-def _exchanged(structure: Any, old: Ref, new: Ref) -> Any:
-    if isinstance(structure, Mapping):
-        if REF in structure:
-            same = tuple(structure[REF]) == (old.producer, old.index)
-            return {REF: [new.producer, new.index]} if same else structure
-        return {key: _exchanged(value, old, new) for key, value in structure.items()}
-    if isinstance(structure, list | tuple):
-        return [_exchanged(value, old, new) for value in structure]
-    return structure
+    args, kwargs = with_refs(layer.args, exchanged), with_refs(layer.kwargs, exchanged)
+    return replace(layer, args=args, kwargs=kwargs)

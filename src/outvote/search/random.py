@@ -19,7 +19,10 @@ class Strategy:
     def ask(self) -> Choice:
         memory = self._memory
         seed = memory.members[int(memory.rng.integers(len(memory.members)))]
-        return Choice(seed.number, str(memory.rng.choice(sorted(memory.lemon_rules))))
+        return Choice(seed.number, str(memory.rng.choice(self.rules())))
+
+    def rules(self) -> list[str]:
+        return sorted(self._memory.lemon_rules)
 
     def tell(self, choice: Choice, outcome: Outcome) -> bool:
         if outcome.child is None:

@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from outvote.core.arrays import Array
-from outvote.core.model import Model, Weight
+from outvote.core.model import Weight
 from outvote.core.specimen import Specimen, weights_for
 from outvote.core.target import Outcome, Run, Target
-from outvote.judge.compare import Outputs, Settings, mismatch_of
+from outvote.judge.compare import Outputs, Settings, mismatch_of, only_width_differs
 from outvote.judge.observation import Observation
-from outvote.judge.vote import Vote, vote
+from outvote.judge.vote import Vote
+from outvote.localize.hidden import outputs_of
 from outvote.localize.isolated import distance, tolerance_of
+from outvote.localize.refusals import Answers, vote_on
 from outvote.run.pool import Pool, Request
 
 _PROBES = (1, 2)
@@ -67,30 +68,26 @@ class Bench:
         if any(tolerance <= d < _PLAIN for d in finite):
             noise = self.noise(specimen, outputs)
             tolerance = max(tolerance, self.settings.noise_factor * noise)
-        return self.judged(outputs, failures, tolerance, specimen.last.kind)
+        return self.judged(outputs, failures, tolerance, specimen)
 
     def judged(
         self,
         outputs: Mapping[str, Outputs],
         failures: Mapping[str, Run],
         tolerance: float,
-        layer_kind: str | None,
+        specimen: Specimen,
     ) -> Observation:
         """Outputs and failures held against each other: groups, the vote, the kind."""
         apart = _distances(outputs)
         if failures:  # beside a failure it does not matter how wide equal integers are
             apart = {
-                (a, b): 0.0 if same_integers(outputs[a], outputs[b]) else d
+                (a, b): 0.0 if only_width_differs(outputs[a], outputs[b]) else d
                 for (a, b), d in apart.items()
             }
         agreements = [pair for pair, d in apart.items() if d < tolerance]
-        if not any(array.size for found in outputs.values() for array in found.arrays):
-            # Those that refuse speak against an empty result; one with numbers may be right.
-            agreements += [
-                (a, b) for a, b in combinations(failures, 2) if _refused(failures[a], failures[b])
-            ]
-        taking_part = {n: self.targets[n] for n in (*outputs, *failures)}
-        voted = vote(taking_part, agreements, layer_kind)
+        answers = Answers(specimen.inputs, outputs, failures)
+        layer_kind = specimen.last.kind
+        voted = vote_on(answers, agreements, self.targets, layer_kind)
         kind = _kind(outputs, failures, apart, tolerance, voted)
         worst = max((d for d in apart.values() if np.isfinite(d)), default=0.0)
         return Observation(outputs, failures, kind, worst, tolerance, voted, layer_kind)
@@ -136,27 +133,8 @@ class Bench:
         return dict(run.reply["defaults"]) if run.ok else {}
 
 
-def outputs_of(run: Run) -> Outputs:
-    count = len(run.reply["dtypes"])
-    return Outputs(run.arrays[:count], tuple(run.reply["dtypes"]))
-
-
 def _distances(outputs: Mapping[str, Outputs]) -> dict[tuple[str, str], float]:
     return {(a, b): distance(outputs[a], outputs[b]) for a, b in combinations(outputs, 2)}
-
-
-def same_integers(a: Outputs, b: Outputs) -> bool:
-    """Whether two outputs are the same whole numbers, whatever their types."""
-    if len(a.arrays) != len(b.arrays) or not a.arrays:
-        return False
-    pairs = list(zip(a.arrays, b.arrays, strict=True))
-    whole = all(x.dtype.kind in "iu" and y.dtype.kind in "iu" for x, y in pairs)
-    return whole and all(np.array_equal(x, y) for x, y in pairs)
-
-
-def _refused(a: Run, b: Run) -> bool:
-    """Two targets that raise an exception say the same: this cannot be computed."""
-    return a.outcome is b.outcome is Outcome.ERROR
 
 
 def _kind(
@@ -180,48 +158,3 @@ def _kind(
     if any(np.isnan(apart[pair]) for pair in mixed):
         return "nan"
     return "inconsistency" if mixed else None
-
-
-def float64_of(specimen: Specimen, pool: Pool) -> Specimen:
-    """The same computation in float64: configurations, weights and inputs are widened."""
-
-    def wide(array: Array) -> Array:
-        return array.astype(np.float64) if array.dtype.kind == "f" else array
-
-    layers = []
-    for layer in specimen.model.layers:
-        weights = tuple(
-            replace(w, digest=pool.blobs.put(wide(np.asarray(pool.blobs.get(w.digest)))))
-            for w in layer.weights
-        )
-        layers.append(replace(layer, config=_widened(layer.config), weights=weights))
-    inputs = tuple(
-        replace(item, dtype="float64") if "float" in item.dtype else item
-        for item in specimen.model.inputs
-    )
-    model: Model = replace(specimen.model, inputs=inputs, layers=tuple(layers))
-    return Specimen(model, tuple(wide(array) for array in specimen.inputs))
-
-
-_NARROW = ("float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16")
-
-
-def _widened(config: Any) -> Any:
-    if isinstance(config, Mapping):
-        return {
-            key: "float64"
-            if key == "dtype" and _policy(value) in _NARROW
-            else value
-            if key == "dtype"
-            else _widened(value)
-            for key, value in config.items()
-        }
-    if isinstance(config, list | tuple):
-        return [_widened(item) for item in config]
-    return config
-
-
-def _policy(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return value.get("config", {}).get("name")
-    return value

@@ -14,11 +14,12 @@ from outvote.core.blobs import BlobStore
 from outvote.core.model import Layer, Model, Ref
 from outvote.core.one_layer import one_layer
 from outvote.core.specimen import Specimen
-from outvote.core.states import State, unpack
+from outvote.core.states import State
 from outvote.core.target import Target
 from outvote.findings import Finding, Proof, cause_of, parameters_of, title_of
 from outvote.judge.compare import Settings
 from outvote.judge.observation import Observation
+from outvote.localize.hidden import hidden_of
 from outvote.run.pool import Pool
 from outvote.triage.bench import Bench
 from outvote.triage.minimise import Minimal, minimise
@@ -68,7 +69,7 @@ class Examiner:
         side = self._side(finding, whole)
         if side is None:
             return None
-        focused = self._focused(whole, side)
+        focused = self._focused(specimen, whole, side)
         verdict = decide(self.bench, specimen, focused)
         if verdict.triage == "precision":  # not worth making small
             return finding.but(triage="precision", reason=verdict.reason, accused=None)
@@ -78,7 +79,7 @@ class Examiner:
         seen = self.bench.observe(small.specimen, names)
         apart = self._side(finding, seen)
         if apart is not None:
-            again = self._focused(seen, apart)
+            again = self._focused(small.specimen, seen, apart)
             second = decide(self.bench, small.specimen, again)
             if second.triage == verdict.triage:
                 return self._told(finding, small, again, second)
@@ -148,7 +149,7 @@ class Examiner:
         tools = _Tools(self.bench, builder)
         return minimise(specimen, shows, tools, self.seconds)
 
-    def _focused(self, seen: Observation, side: Sequence[str]) -> Observation:
+    def _focused(self, specimen: Specimen, seen: Observation, side: Sequence[str]) -> Observation:
         """What was observed, without outvoted targets that this finding is not about."""
         others = set(seen.vote.outvoted) - set(side) if side else set()
         if not others or not seen.vote.decided:
@@ -158,7 +159,7 @@ class Examiner:
             {n: o for n, o in seen.outputs.items() if n in kept},
             {n: r for n, r in seen.failures.items() if n in kept},
             seen.tolerance,
-            seen.layer_kind,
+            specimen,
         )
 
     def _told(
@@ -288,12 +289,4 @@ class _Tools:
         run = self.bench.run(
             specimen, [self.name], keep=True, watch=list(names), rows=specimen.count
         )[self.name]
-        if not run.ok or not run.reply.get("watched"):
-            return {}
-        queue = list(run.arrays[len(run.reply["dtypes"]) :])
-        states = {}
-        for name, told in run.reply["watched"].items():
-            size = sum(1 + has_mask for has_mask in told["masked"])
-            states[name] = unpack(told["masked"], queue[:size])
-            queue = queue[size:]
-        return states
+        return hidden_of(run).states if run.ok else {}

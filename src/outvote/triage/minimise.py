@@ -40,7 +40,6 @@ def minimise(
     began = time.monotonic()
     best = specimen
     seen = {specimen.key(keras.blobs)}
-    tried = 0
     complete = False
     while not complete:
         complete = True
@@ -50,9 +49,9 @@ def minimise(
                 complete, best = False, found
                 found = _first(reduction, best, shows, keras, seen, began + seconds)
         if time.monotonic() > began + seconds:
-            tried = len(seen) - 1
-            return Minimal(best, specimen, time.monotonic() - began, tried, False)
-    return Minimal(best, specimen, time.monotonic() - began, len(seen) - 1, True)
+            complete = False
+            break
+    return Minimal(best, specimen, time.monotonic() - began, len(seen) - 1, complete)
 
 
 def _first(

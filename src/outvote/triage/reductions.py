@@ -10,7 +10,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
-from outvote.core.model import REF, Input, Layer, Model, Ref
+from outvote.core.model import Input, Layer, Model, Ref, with_refs
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
 from outvote.localize.prefix import prefix
@@ -113,7 +113,7 @@ def _begun_at(specimen: Specimen, position: int, keras: Keras) -> Specimen | Non
     states = keras.tensors(specimen, list(dict.fromkeys(hidden)))
     if any(name not in states for name in hidden):
         return None
-    names: dict[Ref, str] = {}
+    names: dict[Ref, Ref] = {}
     inputs: list[Input] = []
     arrays: list[Array] = []
     for number, ref in enumerate(outside):
@@ -124,14 +124,14 @@ def _begun_at(specimen: Specimen, position: int, keras: Keras) -> Specimen | Non
         )
         if mask is not None:
             return None  # a mask cannot be fed to several layers at once
-        names[ref] = f"x{number}"
+        names[ref] = Ref(f"x{number}")
         inputs.append(Input(f"x{number}", (None, *array.shape[1:]), array.dtype.name))
         arrays.append(array)
     layers = tuple(
         replace(
             layer,
-            args=_renamed(layer.args, names),
-            kwargs=_renamed(layer.kwargs, names),
+            args=with_refs(layer.args, lambda ref: names.get(ref, ref)),
+            kwargs=with_refs(layer.kwargs, lambda ref: names.get(ref, ref)),
             shares=layer.shares if layer.shares in inside else None,
         )
         for layer in rest
@@ -139,37 +139,23 @@ def _begun_at(specimen: Specimen, position: int, keras: Keras) -> Specimen | Non
     return Specimen(replace(specimen.model, inputs=tuple(inputs), layers=layers), tuple(arrays))
 
 
-def _renamed(structure: Any, names: Mapping[Ref, str]) -> Any:
-    if isinstance(structure, Mapping):
-        if REF in structure:
-            ref = Ref(*structure[REF])
-            return {REF: [names[ref], 0]} if ref in names else structure
-        return {key: _renamed(value, names) for key, value in structure.items()}
-    if isinstance(structure, list | tuple):
-        return [_renamed(value, names) for value in structure]
-    return structure
-
-
 def _without(model: Model, layer: Layer) -> Model | None:
     """The model with what one layer reads in the place of what it gives."""
     refs = list(layer.refs())
     if len(refs) != 1 or layer.name in {other.shares for other in model.layers}:
         return None
-    names = {Ref(layer.name): refs[0]}
 
-    def moved(structure: Any) -> Any:
-        if isinstance(structure, Mapping):
-            if REF in structure:
-                new = names.get(Ref(*structure[REF]))
-                return {REF: [new.producer, new.index]} if new else structure
-            return {key: moved(value) for key, value in structure.items()}
-        if isinstance(structure, list | tuple):
-            return [moved(value) for value in structure]
-        return structure
+    def moved(ref: Ref) -> Ref:
+        return refs[0] if ref == Ref(layer.name) else ref
 
-    outputs = tuple(names.get(ref, ref) for ref in model.outputs)
+    outputs = tuple(map(moved, model.outputs))
     layers = tuple(
-        replace(item, args=moved(item.args), kwargs=moved(item.kwargs), build=None)
+        replace(
+            item,
+            args=with_refs(item.args, moved),
+            kwargs=with_refs(item.kwargs, moved),
+            build=None,
+        )
         for item in model.layers
         if item is not layer
     )

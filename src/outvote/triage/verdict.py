@@ -12,14 +12,16 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.specimen import Specimen
-from outvote.judge.compare import Outputs, base_tolerance
+from outvote.judge.compare import Outputs, base_tolerance, only_width_differs
 from outvote.judge.distances import distance_relative
 from outvote.judge.observation import Observation
+from outvote.localize.hidden import outputs_of
 from outvote.localize.isolated import nudged
-from outvote.triage.bench import Bench, float64_of, outputs_of, same_integers
+from outvote.triage.bench import Bench
 from outvote.triage.differences import Difference, listed
 from outvote.triage.reference import is_exact
 from outvote.triage.truth import reference_of
+from outvote.triage.widen import float64_of
 
 _ROUNDING = 32  # times what one layer may differ by: more than that is not lost digits
 _NUDGES = 12
@@ -77,10 +79,10 @@ def _in_float64(
     bench: Bench, specimen: Specimen, seen: Observation, names: Sequence[str]
 ) -> Observation:
     """The same in float64, judged by the narrow type's tolerance."""
-    runs = bench.run(float64_of(specimen, bench.pool), names, exact=True)
+    runs = bench.run(float64_of(specimen, bench.pool.blobs), names, exact=True)
     outputs = {name: outputs_of(run) for name, run in runs.items() if run.ok}
     tolerance = max(seen.tolerance, base_tolerance("float32", 8))
-    return bench.judged(outputs, {}, tolerance, specimen.last.kind)
+    return bench.judged(outputs, {}, tolerance, specimen)
 
 
 def _can_be_wide(bench: Bench, name: str) -> bool:
@@ -143,7 +145,7 @@ def _shape(
 
 def _integers(seen: Observation) -> bool:
     first, *others = seen.outputs.values()
-    return all(same_integers(first, other) for other in others)
+    return all(only_width_differs(first, other) for other in others)
 
 
 def _values(

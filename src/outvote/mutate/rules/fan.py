@@ -15,22 +15,15 @@ from outvote.core.model import Layer, Ref
 from outvote.mutate.catalogue import Kind
 from outvote.mutate.chains import Chain, Impossible
 from outvote.mutate.parameters import parameter
+from outvote.mutate.rules.mla import sites
 from outvote.mutate.subject import Spec, Subject
 from outvote.mutate.tools import Tools
 
+__all__ = ["NAME", "TITLE", "apply", "sites"]
 NAME, TITLE = "FAN", "fan of new layers"
 _BRANCHES = 4
 _TRIES = 6
 _CORNERS = 0.33
-
-
-def sites(subject: Subject, tools: Tools) -> Sequence[Ref]:
-    return [
-        Ref(layer.name, index)
-        for layer in subject.model.layers
-        for index, spec in enumerate(subject.specs[layer.name])
-        if spec.is_float and spec.place and spec.size
-    ]
 
 
 def apply(subject: Subject, site: Ref, tools: Tools, rng: np.random.Generator) -> Subject:

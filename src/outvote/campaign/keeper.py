@@ -1,0 +1,58 @@
+"""Findings of a campaign, kept: a folder with the proof, and a row in the store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from outvote.campaign.investigate import Report
+from outvote.campaign.store import Store
+from outvote.core.model import Model
+from outvote.core.target import Run, Target
+from outvote.evidence import write_finding
+from outvote.findings import Finding
+from outvote.result import finding_result
+from outvote.run.pool import Pool
+
+
+@dataclass
+class Keeper:
+    """Stores findings; a new one gets its folder first, so that none is named without proof."""
+
+    pool: Pool
+    store: Store
+    out: Path
+    targets: Mapping[str, Target]
+    hellos: Mapping[str, Run]
+    seconds: Callable[[], float]  # of the campaign, so far
+    known: set[str] = field(default_factory=set)  # fingerprints
+    last: str = ""  # title of the newest finding
+
+    def restore(self) -> None:
+        self.known = {seen.fingerprint for seen in self.store.findings()}
+
+    def keep(self, number: int, model: Model, report: Report) -> None:
+        """What came of one mutant."""
+        for finding in report.findings:
+            fingerprint = finding.fingerprint
+            if fingerprint in self.known:
+                self.store.again(fingerprint, number, self.seconds())
+                continue
+            self.store.found(fingerprint, number, self.seconds(), self._proved(finding, model))
+            self.known.add(fingerprint)
+            self.last = finding.title
+        for fingerprint in report.again - {f.fingerprint for f in report.findings}:
+            self.store.again(fingerprint, number, self.seconds())
+
+    def retell(self, finding: Finding) -> None:
+        """A finding that is in the store, with what was learnt of it since."""
+        if finding.proof is not None:
+            told = self._proved(finding, finding.proof.specimen.model)
+            self.store.retold(finding.fingerprint, told)
+
+    def _proved(self, finding: Finding, model: Model) -> dict[str, Any]:
+        script = write_finding(self.pool, finding, self.targets, self.hellos, self.out)
+        repros = {finding.fingerprint: script} if script else {}
+        return finding_result(finding, model, repros)
