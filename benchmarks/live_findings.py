@@ -55,16 +55,6 @@ class Live:
         return found.group(1) if found else str(self.data["layer_kind"])
 
     @property
-    def cause(self) -> str:
-        """What tells findings apart here: campaigns of another time had other fingerprints."""
-        words = {
-            key: value if isinstance(value, str | bool) else "other"
-            for key, value in (self.data["parameters"] or {}).items()
-        }
-        kind = self.data["kind"]
-        return json.dumps([self.layer_kind, self.data["accused"], kind, words], sort_keys=True)
-
-    @property
     def code(self) -> str:
         """The layer as the script makes it."""
         found = re.search(r"= (keras\.layers\.\w+\(.*\))$", self.script.read_text(), re.MULTILINE)
@@ -76,9 +66,8 @@ def main() -> None:
     parser.add_argument("campaigns", nargs="+", type=Path)
     parser.add_argument("--run", action="store_true", help="run every script, drop what is gone")
     parser.add_argument("--write", action="store_true", help="write docs/findings")
-    parser.add_argument("--drop", nargs="*", default=[], metavar="FINGERPRINT")
     options = parser.parse_args()
-    found = collect(options.campaigns, options.drop)
+    found = collect(options.campaigns)
     if options.run:
         found = [live for live in found if shows(live)]
     rows = tables(found)
@@ -89,7 +78,7 @@ def main() -> None:
         write(found, rows)
 
 
-def collect(campaigns: Sequence[Path], dropped: Sequence[str] = ()) -> list[Live]:
+def collect(campaigns: Sequence[Path]) -> list[Live]:
     found: dict[str, Live] = {}
     for folder in campaigns:
         for data in json.loads((folder / "result.json").read_text())["findings"]:
@@ -98,13 +87,11 @@ def collect(campaigns: Sequence[Path], dropped: Sequence[str] = ()) -> list[Live
             live = Live(data, folder / data["repro"], data["count"])
             if "arrays.npz" in live.script.read_text():  # too large to be read
                 continue
-            if data["fingerprint"] in dropped:
-                continue
-            known = found.get(live.cause)
+            known = found.get(data["fingerprint"])
             if known is not None:
                 live.times += known.times
             if known is None or _size(live) < _size(known):
-                found[live.cause] = live
+                found[data["fingerprint"]] = live
             elif known is not None:
                 known.times = live.times
     order = list(TITLES)
