@@ -1,7 +1,7 @@
 """Random deep models on released libraries, part of ground_truth.py: is rounding called a bug?
 
-Layers, parameters and weights are drawn like a campaign draws them. Each `bug` is held against the
-same layer computed in float64 on every target.
+Layers, parameters and weights are drawn, and what differs is looked into, as a campaign does it.
+Each `bug` is held against the same case computed in float64 on every target.
 """
 
 from __future__ import annotations
@@ -15,14 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from ground_truth_bench import BACKENDS, LIMITS, open_pool
-from outvote.checking import Job, check_in
+from ground_truth_bench import BACKENDS, open_pool
+from outvote.campaign.investigate import Investigator
+from outvote.campaign.oracle import judge
+from outvote.campaign.runner import Runner, Trial
+from outvote.campaign.seeds import Seed
 from outvote.core.arrays import Array
-from outvote.core.errors import UsageError
 from outvote.core.model import Model, Ref
-from outvote.core.one_layer import one_layer
+from outvote.core.specimen import Specimen
 from outvote.findings import Finding
-from outvote.judge.compare import Outputs
+from outvote.judge.compare import Outputs, Settings
+from outvote.judge.truth import Truth
 from outvote.localize.isolated import distance
 from outvote.mutate.chains import Chain, Impossible
 from outvote.mutate.tools import Tools
@@ -31,6 +34,7 @@ from outvote.targets import BUILT_IN
 from small_cases import SHAPES, made_tools, seed_of
 
 _LAYERS = (10, 40)
+SETTINGS = Settings(metrics=("mad", "relative"))
 _SAME = 1e-9  # float64 results that agree to this are the truth for float32 and float16
 _FARTHER = 4.0  # times as far from the truth as the best target: more than rounding's luck
 
@@ -41,37 +45,35 @@ class Tally:
 
     models: int = 0
     layers: int = 0
+    apart: int = 0
+    rounding: int = 0
     verdicts: Counter[str] | None = None
     unsupported: int = 0
 
 
 def run_rounding(count: int, out: Path) -> None:
-    """Check `count` models, float32 and float16 in turn; print the bugs, and which are none."""
-    targets = tuple(BUILT_IN[name] for name in BACKENDS)
+    """Look into `count` models, float32 and float16 in turn; print the bugs, and which are none."""
     tally = Tally(verdicts=Counter())
     began = time.monotonic()
     with open_pool() as pool:
         pool.start(BACKENDS)
         tools = made_tools(pool, "torch")
+        runner = Runner(pool, BACKENDS, keep=True)
+        targets = [BUILT_IN[name] for name in BACKENDS]
+        investigator = Investigator(runner, targets, SETTINGS, seconds=5.0)
         number = 0
         while tally.models < count:
             number += 1
             dtype = ("float32", "float16")[tally.models % 2]
-            model = deep_model(pool, tools, number, dtype)
+            seed = seed_of(pool, SHAPES[number % len(SHAPES)])
+            model = deep_model(seed, tools, number)
             if model is None:
                 continue
-            path = saved(pool, model, out / f"{number}.keras")
-            if path is None:
+            where = f"model {number}, {dtype}"
+            typed = cast(pool, seed, dtype)
+            if not look(tally, runner, investigator, typed, as_dtype(model, dtype), where):
                 continue
-            try:
-                job = Job(path, targets, count=4, seed=number, limits=LIMITS)
-                findings = check_in(pool, job).findings
-            except UsageError as error:  # a model that no target runs tests nothing
-                print(f"{number} {dtype}: {str(error)[:150]}", flush=True)
-                continue
-            tally.models += 1
-            tally.layers += len(model.layers)
-            note(tally, pool, findings, f"model {number}, {dtype}")
+            runner.recycle(3 << 30)
             if tally.models % 10 == 0:
                 rate = (time.monotonic() - began) / tally.models
                 left = rate * (count - tally.models) / 60
@@ -80,9 +82,40 @@ def run_rounding(count: int, out: Path) -> None:
     seconds = time.monotonic() - began
     print(
         f"\n{tally.models} random models with {tally.layers} layers, float32 and float16, "
-        f"{seconds:.0f} s; findings by verdict: {dict(tally.verdicts)}; "
+        f"{seconds:.0f} s; {tally.apart} differ somewhere, {tally.rounding} of them by rounding "
+        f"alone; findings by verdict: {dict(tally.verdicts)}; "
         f"bugs that a float64 computation does not support: {tally.unsupported}"
     )
+
+
+def look(
+    tally: Tally, runner: Runner, investigator: Investigator, seed: Seed, model: Model, where: str
+) -> bool:
+    """Run one model and look into it as a campaign does; False where no target runs it."""
+    trial = Trial(seed, model, [layer.name for layer in model.layers[1:]])
+    judged = judge(runner.run([trial])[0], trial.watch, Truth(), SETTINGS)
+    if not judged.valid:
+        return False
+    tally.models += 1
+    tally.layers += len(model.layers)
+    if judged.suspicious:
+        report = investigator.look(seed, model, judged)
+        tally.apart += 1
+        tally.rounding += not report.findings and not report.again
+        note(tally, runner.pool, report.findings, where)
+    return True
+
+
+def cast(pool: Pool, seed: Seed, dtype: str) -> Seed:
+    """The seed with its inputs in another type of float."""
+    arrays = tuple(array.astype(dtype) for array in seed.case.data.inputs)
+    case = replace(
+        seed.case,
+        model=as_dtype(seed.case.model, dtype),
+        data=replace(seed.case.data, inputs=arrays),
+    )
+    digests = tuple(pool.blobs.pin(pool.blobs.put(array)) for array in arrays)
+    return replace(seed, name=f"{seed.name} {dtype}", case=case, inputs=digests)
 
 
 def note(tally: Tally, pool: Pool, findings: list[Finding], where: str) -> None:
@@ -97,11 +130,10 @@ def note(tally: Tally, pool: Pool, findings: list[Finding], where: str) -> None:
         print(f"{where}: {mark} ({why}): {finding.title}", flush=True)
 
 
-def deep_model(pool: Pool, tools: Tools, number: int, dtype: str) -> Model | None:
+def deep_model(seed: Seed, tools: Tools, number: int) -> Model | None:
     """Layers one behind the other, each leading back to the shape before it where it must."""
     rng = np.random.default_rng(number)
-    place = SHAPES[number % len(SHAPES)]
-    chain = Chain(seed_of(pool, place).subject, Ref("start"), tools, rng)
+    chain = Chain(seed.subject, Ref("start"), tools, rng)
     wanted = int(rng.integers(*_LAYERS))
     try:
         while len(chain.layers) < wanted:
@@ -113,8 +145,7 @@ def deep_model(pool: Pool, tools: Tools, number: int, dtype: str) -> Model | Non
                 return None
     except Impossible:
         return None
-    model = replace(chain.inserted().model, outputs=(chain.end,))
-    return as_dtype(model, dtype)
+    return replace(chain.inserted().model, outputs=(chain.end,))
 
 
 def as_dtype(model: Model, dtype: str) -> Model:
@@ -127,23 +158,16 @@ def as_dtype(model: Model, dtype: str) -> Model:
     return replace(changed, inputs=fed)
 
 
-def saved(pool: Pool, model: Model, path: Path) -> Path | None:
-    """Written as a file, as a user's model is; None where Keras cannot."""
-    run = pool.ask("torch", Request("save", {"model": model.to_json(), "path": str(path)}))
-    if not run.ok:
-        print(f"{path.name} is left out: {run.message[:150]}", flush=True)
-    return path if run.ok else None
-
-
 def support(pool: Pool, finding: Finding) -> tuple[bool, str]:
     """Whether float64 says that the accused is wrong, and why."""
-    fault, accused = finding.fault, finding.accused
     if finding.kind in ("crash", "hang", "shape"):
         return True, f"a {finding.kind} is no rounding"
-    if fault is None or accused is None or not fault.given or accused not in fault.outputs:
-        return False, "no single layer to compute in float64"
-    wide = wide_outputs(pool, finding)
-    others = [wide[name] for name in fault.vote.majority if name in wide]
+    if finding.proof is None or finding.accused is None:
+        return False, "no case to compute in float64"
+    seen, accused = finding.proof.observed, finding.accused
+    majority = seen.vote.majority or [n for n in seen.outputs if n not in finding.targets]
+    wide = wide_outputs(pool, finding.proof.specimen)
+    others = [wide[name] for name in majority if name in wide]
     if not others:
         return False, "no target of the majority computes it in float64"
     truth = others[0]
@@ -151,25 +175,24 @@ def support(pool: Pool, finding: Finding) -> tuple[bool, str]:
         return False, "the majority differs in float64 too"
     if accused in wide and not distance(truth, wide[accused]) < _SAME:
         return True, "the accused differs in float64 too"
-    errors = {name: error_of(outputs, truth) for name, outputs in fault.outputs.items()}
-    best = min(errors[name] for name in fault.vote.majority if name in errors)
+    errors = {name: error_of(outputs, truth) for name, outputs in seen.outputs.items()}
+    best = min(errors[name] for name in majority if name in errors)
     own = errors[accused]
     told = f"accused {own:.1e} from float64, best {best:.1e}"
-    return bool(not own <= max(_FARTHER * best, fault.tolerance)), told
+    return bool(not own <= max(_FARTHER * best, seen.tolerance)), told
 
 
-def wide_outputs(pool: Pool, finding: Finding) -> dict[str, Outputs]:
-    """The finding's layer in float64, on the tensors it was given, by target."""
-    assert finding.fault is not None
-    model, arrays = one_layer(finding.fault.layer, finding.fault.given)
-    text = json.dumps(model.to_json())
+def wide_outputs(pool: Pool, specimen: Specimen) -> dict[str, Outputs]:
+    """The finding's smallest case in float64, by target."""
+    text = json.dumps(specimen.model.to_json())
     for narrow in ("float16", "float32"):
         text = text.replace(f'"{narrow}"', '"float64"')
-    digests = [pool.blobs.put(_wide(array)) for array in arrays]
+    digests = [pool.blobs.put(_wide(array)) for array in specimen.inputs]
     arguments: dict[str, Any] = {
         "model": json.loads(text),
         "inputs": digests,
-        "batch": len(arrays[0]),
+        "batch": specimen.count,
+        "exact": True,
     }
     runs = pool.ask_all(list(BACKENDS), Request("run", arguments))
     return {

@@ -209,8 +209,8 @@ def named_with(version: str, name: str) -> str:
 
 
 def accused_targets(result: Checked) -> set[str]:
-    """Targets of bugs that accuse somebody: those of one library are told in one finding."""
-    bugs = [f for f in result.findings if f.accused and f.triage == "bug"]
+    """Targets that findings accuse: those of one library are told in one finding."""
+    bugs = [f for f in result.findings if f.accused and f.triage in ("bug", "difference")]
     return {name for finding in bugs for name in finding.targets}
 
 
