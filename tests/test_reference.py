@@ -401,11 +401,19 @@ def test_examples_of_the_documentation() -> None:
         ("an unknown argument", replace(layer_of("ReLU"), kwargs={"power": 2})),
         ("a quantised layer", layer_of("ReLU", dtype="int8_from_float32")),
         ("weights that it does not have", layer_of("Dense", units=2)),
+        ("a window larger than its input", layer_of("AveragePooling1D", pool_size=9, strides=1)),
+        ("an axis that is not there", layer_of("Softmax", axis=7)),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_what_is_not_covered_gets_no_guess(why: str, layer: Layer) -> None:
-    assert answer(layer, np.ones((2, 4))) is None, why
+    shape = (2, 4, 1) if "1D" in layer.kind else (2, 4)
+    assert answer(layer, np.ones(shape)) is None, why
+
+
+def test_a_kernel_larger_than_its_input_has_no_result() -> None:
+    layer = layer_of("Conv1D", filters=1, kernel_size=9, use_bias=False)
+    assert reference(layer, [np.ones((9, 1, 1))], [(np.ones((2, 4, 1)), None)]) is None
 
 
 def test_sparsemax_is_a_distribution() -> None:

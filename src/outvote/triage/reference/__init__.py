@@ -21,6 +21,9 @@ from outvote.core.states import State
 from outvote.triage.reference.call import Call, NotCovered, call_of
 
 Compute = Callable[[Call], list[Array]]
+# What NumPy and Python raise where a layer cannot be computed at all: a kernel larger than its
+# input, an axis that is not there. Targets may accept such a case; the reference does not.
+_REFUSED = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 
 
 def reference(layer: Layer, weights: Sequence[Array], given: Sequence[State]) -> list[Array] | None:
@@ -29,7 +32,7 @@ def reference(layer: Layer, weights: Sequence[Array], given: Sequence[State]) ->
         # NaN and infinity in the input are numbers like others here: they go where they go.
         with np.errstate(all="ignore"):
             return compute(call_of(layer, weights, given))
-    except NotCovered:
+    except (NotCovered, *_REFUSED):
         return None
 
 
