@@ -91,7 +91,7 @@ def test_a_strategy_that_is_restored_goes_on_as_if_it_had_not_stopped(name: str)
             asked.tell(choice, Outcome(100 + number, float(number % 20)))  # type: ignore[attr-defined]
         return found
 
-    rules = [*RULES, *AUDEE_RULES, "FAN"]
+    rules = [*RULES, *AUDEE_RULES, "BR"]
     one = strategy(name, Memory.new({1: 10.0}, rules, 0))
     go_on(one, 40)
     state = json.loads(json.dumps(one.state()))

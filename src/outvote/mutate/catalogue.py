@@ -28,7 +28,7 @@ _RANKS: Mapping[str, tuple[int, ...]] = {
     "TimeDistributed": (2, 4),
     "Attention": _SEQUENCE,
     "AdditiveAttention": _SEQUENCE,
-    "MultiHeadAttention": _SEQUENCE,
+    "MultiHeadAttention": (2, 3),
     "GroupedQueryAttention": _SEQUENCE,
     "ConvLSTM1D": (3,),
     "ConvLSTM2D": (4,),

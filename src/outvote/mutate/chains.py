@@ -16,9 +16,9 @@ _TRIES = 12
 _MOST_NUMBERS = 1024  # per instance; larger tensors are cut before a layer is put on them
 # A few shapes per rank, odd and even: enough to vary, few enough for compilers to know them.
 _SHAPES: Mapping[int, tuple[tuple[int, ...], ...]] = {
-    1: ((12,), (7,)),
-    2: ((6, 4), (5, 3), (8, 2)),
-    3: ((6, 8, 4), (5, 7, 2), (4, 4, 3)),
+    1: ((12,), (7,), (1,)),
+    2: ((6, 4), (5, 3), (8, 2), (7, 1), (1, 4)),
+    3: ((6, 8, 4), (5, 7, 2), (4, 4, 3), (5, 1, 2)),
     4: ((4, 4, 3, 2), (3, 5, 4, 2)),
     5: ((2, 3, 4, 3, 2),),
 }
@@ -55,12 +55,16 @@ class Chain:
         also: Sequence[Ref] = (),
         joined: bool = False,
         keep: Spec | None = None,
+        last: bool = False,
     ) -> bool:
-        """Put a layer at the end; False where Keras refuses it or it would not keep the shape."""
+        """Put a layer at the end; False where Keras refuses it or it would not keep the shape.
+
+        Nothing will read the `last` one, so it may give another shape than it announces.
+        """
         refs = [self.end, *also]
         given = [self.specs[r.producer][r.index] if r.producer in self.specs
                  else self._subject.spec(r) for r in refs]  # fmt: skip
-        made = self._tools.maker.make(kind, parameters, given, joined)
+        made = self._tools.maker.make(kind, parameters, given, joined, tried=not last)
         if made is None or not made.outputs or (keep is not None and made.outputs != (keep,)):
             return False
         name = self._unused(kind.lower())

@@ -42,14 +42,24 @@ class Maker:
         self.refused = 0
 
     def make(
-        self, kind: str, parameters: Mapping[str, Any], given: Sequence[Spec], joined: bool = False
+        self,
+        kind: str,
+        parameters: Mapping[str, Any],
+        given: Sequence[Spec],
+        joined: bool = False,
+        tried: bool = True,
     ) -> Made | None:
-        """None where Keras refuses the combination."""
+        """None where Keras refuses the combination.
+
+        With `tried` also where the layer gives another shape than it announces, so that no
+        layer behind it could be built.
+        """
         arguments = {
             "kind": kind,
             "parameters": parameters,
             "given": [[spec.shape, spec.dtype] for spec in given],
             "joined": joined,
+            "tried": tried,
         }
         key = json.dumps(arguments, sort_keys=True)
         if key not in self._made:
@@ -74,11 +84,11 @@ class Maker:
 
     def _answer(self, arguments: Mapping[str, Any]) -> Run:
         """What Keras says of a layer. A worker that is killed meanwhile says nothing: ask again."""
-        run = self._ask(Request("make", {**arguments, "tried": True}))
+        run = self._ask(Request("make", arguments))
         for _ in range(_KILLS):
             if run.outcome is not Outcome.MEMORY:
                 break
-            run = self._ask(Request("make", {**arguments, "tried": True}))
+            run = self._ask(Request("make", arguments))
         if run.outcome in (Outcome.CRASH, Outcome.HANG, Outcome.GARBAGE, Outcome.MEMORY):
             # It died of the layer itself: that must not keep the layer from the other targets.
             run = self._ask(Request("make", {**arguments, "tried": False}))

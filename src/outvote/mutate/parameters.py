@@ -82,6 +82,9 @@ PARAMETERS: Mapping[str, Parameter] = {
         "channels_first",
         draw=v.number(None, None, "channels_last", "channels_first"),
     ),
+    "output_padding": Parameter(
+        "sizes", v.output_padding, (0,), may_be_none=True, refused=(-1, 1.5)
+    ),
     "groups": Parameter("count", v.groups, (1, 2, 3, 4)),
     "depth_multiplier": Parameter("count", v.kept(v.number(1), v.number(1, 2, 3)), (1, 2, 3)),
     "cropping": Parameter("shape", v.cropping, (0, 1, 2)),
@@ -124,6 +127,8 @@ PARAMETERS: Mapping[str, Parameter] = {
     "output_mode": _choice("int", "one_hot", "multi_hot", "count", draw=v.output_mode),
     "mode": _choice("log", "magnitude", "psd", "real", "imag", "angle"),
     "window": _choice("hann", "hamming", None),
+    "scaling": _choice("density", "spectrum", None),
+    "oov_method": _choice("floormod", "farmhash"),
     # Switches.
     "use_bias": _flag(),
     "center": _flag(),
@@ -141,6 +146,11 @@ PARAMETERS: Mapping[str, Parameter] = {
     "antialias": _flag(),
     "power_to_db": _flag(),
     "crop_to_aspect_ratio": _flag(v.number(False, False, True)),
+    "return_state": _flag(v.kept(v.number(False), v.flag)),
+    "pad_to_aspect_ratio": _flag(v.number(False, False, True)),
+    "periodic": _flag(),
+    "expand_dims": _flag(),
+    "tie_weights": _flag(),
     "return_sequences": _flag(v.kept(v.number(True), v.flag)),
     "scale": _flag(v.scale),
     # Axes.
@@ -150,6 +160,12 @@ PARAMETERS: Mapping[str, Parameter] = {
         "axes",
         lambda d: d.one_of(None, *([n] for n in range(1, d.rank + 1))),
         ([1], [1, 2]),
+        may_be_none=True,
+    ),
+    "attention_axes": Parameter(
+        "axes",
+        lambda d: d.one_of(None, *([n] for n in range(1, d.rank))),
+        ([1], [-2]),
         may_be_none=True,
     ),
     # Numbers.
@@ -181,6 +197,14 @@ PARAMETERS: Mapping[str, Parameter] = {
     "mean": Parameter("float", v.number(0.0, 0.5), (0.0, 1e6), may_be_none=True),
     "variance": Parameter("float", v.number(1.0, 0.25), (1.0, 0.0, 1e-12), may_be_none=True),
     "mask_value": Parameter("float", v.number(0.0), (0.0, -1.0), may_be_none=True),
+    "fill_value": Parameter("float", v.number(0.0, 1.5), (0.0, -1.0, 1e6)),
+    "clip_limit": Parameter("float", v.number(4.0, 1.0), (4.0, 0.5, 100.0)),
+    "top_db": Parameter("float", v.number(80.0, 20.0), (80.0, 1.0), refused=("no_such",)),
+    "mag_exp": Parameter("float", v.number(2.0, 1.0), (2.0, 1.0, 0.5)),
+    "min_power": Parameter("float", v.number(1e-10, 1e-5), (1e-10, 1.0)),
+    "ref_power": Parameter("float", v.number(1.0, 2.0), (1.0, 1e-6)),
+    "max_freq": Parameter("float", v.number(None, 40.0), (40.0,), may_be_none=True),
+    "logit_soft_cap": Parameter("float", v.number(None, 5.0), (5.0, 1e-3), may_be_none=True),
     # Attention.
     "num_heads": Parameter("count", v.number(1, 2, 3), (1, 2, 5)),
     "key_dim": Parameter("count", v.number(1, 2, 4), (1, 2, 7)),
@@ -206,6 +230,15 @@ PARAMETERS: Mapping[str, Parameter] = {
     "num_bins": Parameter(
         "count", lambda d: None if d.kind == "Discretization" else d.one_of(3, 7)
     ),
+    "value_range": Parameter("numbers", v.number([0, 255], [0, 1]), ([0, 255], [0, 1], [-1, 1])),
+    "bins": Parameter("count", v.number(256, 16), (256, 8, 2)),
+    "num_oov_indices": Parameter("count", v.number(1, 2), (1, 0, 3), refused=(-1, 1.5)),
+    "mask_token": Parameter(
+        "count", v.number(None, 0), (0,), may_be_none=True, refused=("no_such",)
+    ),
+    "oov_token": Parameter("count", v.number(-1, -2), (-1, 9), refused=("no_such",)),
+    "salt": Parameter("count", v.number(None, 7), (7,), may_be_none=True, refused=("no_such",)),
+    "sequence_length": Parameter("count", v.number(None, 4, 8), (4, 8), may_be_none=True),
     "num_tokens": Parameter("count", v.number(8), (8, 64)),
     "vocabulary": Parameter("numbers", v.number([1, 2, 3], [2, 5]), ([1, 2, 3], [0, 1])),
     "power_iterations": Parameter("count", v.number(1, 2), (1, 5)),

@@ -77,6 +77,12 @@ def dilation(d: Draw) -> Any:
     return per_axis(d, (1, 1, 2, 3))
 
 
+def output_padding(d: Draw) -> Any:
+    strides = d.drawn.get("strides", 1)
+    least = min(strides) if isinstance(strides, list) else strides
+    return d.one_of(None, *range(least)) if not d.keep and least > 1 else None
+
+
 def padding(d: Draw) -> Any:
     if d.kind.startswith("ZeroPadding"):
         if d.keep:
@@ -200,16 +206,13 @@ def kept(keep: Values, free: Values) -> Values:
     return lambda d: keep(d) if d.keep else free(d)
 
 
-# What these switch on is no function of the input, gives other outputs than one tensor, or is
-# a matter of training.
+# What these switch on is no function of the input, gives no plain tensor, or is a matter of
+# training; `fill_mode` has one legal value.
 LEFT_ALONE = frozenset(
-    "seed dropout recurrent_dropout noise_shape stateful return_state sparse weights lora_rank "
-    "lora_alpha quantization_config gptq_unpacked_column_size momentum renorm renorm_clipping "
-    "renorm_momentum synchronized use_cudnn flash_attention attention_axes backward_layer "
-    "value_range fill_mode fill_value pad_to_aspect_ratio clip_limit bins expand_dims periodic "
-    "scaling sequence_length max_freq top_db mag_exp min_power ref_power output_padding "
-    "max_tokens num_oov_indices mask_token oov_token vocabulary_dtype idf_weights "
-    "addition_factor threshold_factor pad_to_max_tokens oov_method salt tie_weights "
-    "reverse_dtype logit_soft_cap".split()
+    "seed dropout recurrent_dropout noise_shape stateful sparse weights lora_rank lora_alpha "
+    "quantization_config gptq_unpacked_column_size momentum renorm renorm_clipping "
+    "renorm_momentum synchronized use_cudnn flash_attention backward_layer fill_mode "
+    "max_tokens vocabulary_dtype idf_weights addition_factor threshold_factor "
+    "pad_to_max_tokens reverse_dtype".split()
 )
 FIRST = ("data_format", "padding", "filters", "axis", "strides")  # others depend on them

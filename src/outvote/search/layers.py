@@ -1,4 +1,4 @@
-"""Single layers: fans of freely drawn ones on the seeds, without guidance and without breeding.
+"""Single layers: freely drawn ones beside the seeds, without guidance and without breeding.
 
 Ours: most faults show in one layer with the right parameters, so trying many is worth more than
 building large models around them.

@@ -20,7 +20,7 @@ class Choice:
 
 # AUDEE: other parameters, illegal ones, and the search over inputs, weights, or both.
 AUDEE_RULES = ("NET", "ILL", "IN", "WT", "IN-WT")
-_GROUPS = {**dict.fromkeys(AUDEE_RULES, "audee"), "FAN": "layers"}
+_GROUPS = {**dict.fromkeys(AUDEE_RULES, "audee"), "BR": "layers"}
 
 
 def group_of(rule: str) -> str:

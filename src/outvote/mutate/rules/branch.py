@@ -1,46 +1,47 @@
-"""A fan of new layers: several kinds, drawn freely, each on its own branch that feeds nothing.
+"""A new layer on a branch of its own: any kind, drawn freely, that feeds nothing.
 
-Ours. A layer that has to fit into a model keeps its shape, or is led back to it; these need not,
-and several are tried in one run. Every branch is watched, so each is compared. A third of the
-layers get a corner of one parameter (AUDEE's interesting values).
+Ours. A layer that has to fit into a model keeps its shape, or is led back to it; this one need not,
+and may even give another shape than it announces. It is watched, so it is compared. A third get a
+corner of one parameter (AUDEE's interesting values), and about half read something that a model
+seldom gives them (`unusual.py`) or compute in another type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
-from outvote.core.model import Layer, Ref
+from outvote.core.model import Ref
 from outvote.mutate.catalogue import Kind
 from outvote.mutate.chains import Chain, Impossible
-from outvote.mutate.parameters import parameter
+from outvote.mutate.parameters import DTYPE, parameter
 from outvote.mutate.rules.mla import sites
-from outvote.mutate.subject import Spec, Subject
+from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
+from outvote.mutate.unusual import prepare
 
 __all__ = ["NAME", "TITLE", "apply", "sites"]
-NAME, TITLE = "FAN", "fan of new layers"
-_BRANCHES = 4
+NAME, TITLE = "BR", "new layer on a branch"
+_KINDS = 20
 _TRIES = 6
 _CORNERS = 0.33
+_OTHER_TYPES = 0.15
+_UNUSUAL = 0.35
 
 
 def apply(subject: Subject, site: Ref, tools: Tools, rng: np.random.Generator) -> Subject:
     kinds = list(tools.catalogue.kinds.values())
-    grown = subject
-    for _ in range(_BRANCHES):
+    for _ in range(_KINDS):
         kind = kinds[int(rng.integers(len(kinds)))]
+        chain = Chain(subject, site, tools, rng)
         try:
-            chain = Chain(grown, site, tools, rng)
             chain.fit(kind)
+            if rng.random() < _UNUSUAL and not kind.whole_numbers:
+                prepare(chain, rng)
             _draw(chain, kind, tools, rng)
         except Impossible:
             continue
-        grown = _attached(grown, chain.layers, chain.specs)
-    if grown is subject:
-        raise Impossible("none of the drawn kinds fits")
-    return grown
+        return subject.with_layers([*subject.model.layers, *chain.layers], specs=chain.specs)
+    raise Impossible("none of the drawn kinds fits")
 
 
 def _draw(chain: Chain, kind: Kind, tools: Tools, rng: np.random.Generator) -> None:
@@ -51,14 +52,9 @@ def _draw(chain: Chain, kind: Kind, tools: Tools, rng: np.random.Generator) -> N
         if corners and rng.random() < _CORNERS:
             name = str(rng.choice(sorted(corners)))
             parameters[name] = corners[name][int(rng.integers(len(corners[name])))]
+        if rng.random() < _OTHER_TYPES:
+            parameters["dtype"] = str(rng.choice(DTYPE.corners))
         also = [chain.end] * (kind.arity - 1)
-        if chain.add(kind.name, parameters, also, kind.joined):
+        if chain.add(kind.name, parameters, also, kind.joined, last=True):
             return
     raise Impossible(f"{kind.name} at {chain.spec}")
-
-
-def _attached(
-    subject: Subject, layers: Sequence[Layer], specs: dict[str, tuple[Spec, ...]]
-) -> Subject:
-    """New layers at the end of the model, that nothing reads."""
-    return subject.with_layers([*subject.model.layers, *layers], specs=specs)
