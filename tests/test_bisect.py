@@ -195,6 +195,7 @@ def test_the_command_takes_a_finding_and_writes_its_result(
     folder.mkdir(parents=True)
     (folder / "model.keras").write_bytes(fake_model.read_bytes())
     (folder / "inputs.npz").write_bytes(fake_data.read_bytes())
+    (folder / "report.md").write_text("# c lies\n\n## Versions\n\n| c | 1 |\n")
     finding = {"fingerprint": folder.name, "accused": "c"}
     targets = [{"name": name} for name in ("a", "b", "c")]
     (tmp_path / "out" / "result.json").write_text(
@@ -205,6 +206,11 @@ def test_the_command_takes_a_finding_and_writes_its_result(
     command = ["bisect", str(folder), "--package", "made-up", "--from", "1.0", "--to", "1.8"]
     command += ["--config", str(config), "--out", str(tmp_path / "bis")]
     assert main(command) == 1
+    first = (folder / "report.md").read_text()
+    assert main(command) == 1
+    assert (folder / "report.md").read_text() == first  # said once
+    assert first.index("first bad in 1.3") < first.index("| 1.3 | inconsistent |")
+    assert first.index("| 1.3 | inconsistent |") < first.index("## Versions\n\n| c | 1 |")
     shown = capsys.readouterr().out
     assert "CHANGED  made-up on c: first bad in 1.3, last good 1.2." in shown
     result = json.loads((tmp_path / "bis" / "result.json").read_text())

@@ -101,6 +101,7 @@ def _bisect(options: argparse.Namespace) -> int:
     terminal = Terminal(options.quiet)
     result = bisect_result(run_bisect(job, terminal.watch, terminal.announce))
     write_all(result, options.out)
+    _note_in_report(options.case, result)
     terminal.show_bisect(result, options.out)
     codes = {"interrupted": INTERRUPTED, "changed": FINDINGS, "unchanged": CONSISTENT}
     return codes[result["verdict"]]
@@ -129,6 +130,18 @@ def _case(options: argparse.Namespace) -> dict[str, Any]:
             f"the finding {path.name} accuses no target; name the one in question with --target"
         )
     return {"model": model, "data": options.data or inputs, "target": target, "others": names}
+
+
+def _note_in_report(case: Path, result: dict[str, Any]) -> None:
+    """The text for an upstream issue, in a finding's folder, says since when."""
+    from outvote.report.files import write_atomically
+    from outvote.triage.issue_text import with_releases
+
+    path = case / "report.md"
+    if result["verdict"] == "changed" and path.is_file():
+        text = path.read_text(encoding="utf-8")
+        releases = result["bisect"]["releases"]
+        write_atomically(path, with_releases(text, result["summary"], releases))
 
 
 def _finding(folder: Path) -> tuple[dict[str, Any], list[str]]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from outvote.core.target import Run
 from outvote.findings import Finding, Proof, parameters_of
 
 _VALUES = 8
+_SINCE, _VERSIONS = "## Since when", "## Versions"
 
 
 def issue_text(finding: Finding, hellos: Mapping[str, Run], script: str | None) -> str:
@@ -45,6 +47,19 @@ def issue_text(finding: Finding, hellos: Mapping[str, Run], script: str | None) 
     if finding.detail:
         lines += ["", "## Log", "", "```", finding.detail.strip()[-4000:], "```"]
     return "\n".join([*lines, "", *_versions(hellos), ""])
+
+
+def with_releases(text: str, summary: str, releases: Sequence[Mapping[str, Any]]) -> str:
+    """The text with what `bisect` found, before the versions; an earlier such part goes."""
+    before, _, rest = text.partition(f"{_SINCE}\n")
+    before, versions, after = (before + rest[rest.find(_VERSIONS) :]).partition(_VERSIONS)
+    rows = [
+        f"| {row['version']} | {row['state']} | "
+        f"{'' if row['distance'] is None else format(row['distance'], '.2g')} |"
+        for row in releases
+    ]
+    lines = [_SINCE, "", summary, "", "| release | outcome | distance |", "|---|---|---|", *rows]
+    return "\n".join([before.rstrip("\n"), "", *lines, "", versions + after])
 
 
 def _shown(proof: Proof) -> list[str]:
@@ -96,7 +111,7 @@ def _values(array: Array) -> str:
 
 
 def _versions(hellos: Mapping[str, Run]) -> list[str]:
-    lines = ["## Versions", "", "| target | versions | platform |", "|---|---|---|"]
+    lines = [_VERSIONS, "", "| target | versions | platform |", "|---|---|---|"]
     for name, run in hellos.items():
         told = ", ".join(f"{k} {v}" for k, v in run.reply.get("versions", {}).items())
         python = run.reply.get("python", "")
