@@ -92,6 +92,7 @@ def main() -> None:
     parser.add_argument("--self-test", action="store_true")
     parser.add_argument("--clean", action="store_true")
     parser.add_argument("--rounding", type=int, metavar="N")
+    parser.add_argument("--first", type=int, default=1, help="for --rounding: the first number")
     parser.add_argument("--minimiser", action="store_true")
     parser.add_argument("--models", help="for --clean: names, with commas between")
     parser.add_argument("--out", type=Path, help="keep findings and reports there")
@@ -106,7 +107,7 @@ def main() -> None:
         elif options.rounding is not None:
             from ground_truth_rounding import run_rounding
 
-            run_rounding(options.rounding, out)
+            run_rounding(options.rounding, options.first)
         elif options.minimiser:
             from ground_truth_minimiser import run_minimiser
 

@@ -10,7 +10,6 @@ import json
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -36,6 +35,8 @@ from small_cases import SHAPES, made_tools, seed_of
 _LAYERS = (10, 40)
 SETTINGS = Settings(metrics=("mad", "relative"))
 _SAME = 1e-9  # float64 results that agree to this are the truth for float32 and float16
+_NARROW = 1e-6  # as far as float32 inside a layer leads float64 results apart
+_PLAIN = 100.0  # times that spread: another result, not another rounding
 _FARTHER = 4.0  # times as far from the truth as the best target: more than rounding's luck
 
 
@@ -51,8 +52,11 @@ class Tally:
     unsupported: int = 0
 
 
-def run_rounding(count: int, out: Path) -> None:
-    """Look into `count` models, float32 and float16 in turn; print the bugs, and which are none."""
+def run_rounding(count: int, first: int = 1) -> None:
+    """Look into `count` models, float32 and float16 in turn; print the bugs, and which are none.
+
+    Models are drawn by number, from `first` on.
+    """
     tally = Tally(verdicts=Counter())
     began = time.monotonic()
     with open_pool() as pool:
@@ -61,10 +65,10 @@ def run_rounding(count: int, out: Path) -> None:
         runner = Runner(pool, BACKENDS, keep=True)
         targets = [BUILT_IN[name] for name in BACKENDS]
         investigator = Investigator(runner, targets, SETTINGS, seconds=5.0)
-        number = 0
+        number = first - 1
         while tally.models < count:
             number += 1
-            dtype = ("float32", "float16")[tally.models % 2]
+            dtype = ("float32", "float16")[number % 2]
             seed = seed_of(pool, SHAPES[number % len(SHAPES)])
             model = deep_model(seed, tools, number)
             if model is None:
@@ -171,9 +175,11 @@ def support(pool: Pool, finding: Finding) -> tuple[bool, str]:
     if not others:
         return False, "no target of the majority computes it in float64"
     truth = others[0]
-    if any(not distance(truth, other) < _SAME for other in others[1:]):
+    # Some layers compute in float32 inside, whatever type they are asked for.
+    spread = max([distance(truth, other) for other in others[1:]], default=0.0)
+    if not spread < _NARROW:
         return False, "the majority differs in float64 too"
-    if accused in wide and not distance(truth, wide[accused]) < _SAME:
+    if accused in wide and not distance(truth, wide[accused]) < max(_SAME, _PLAIN * spread):
         return True, "the accused differs in float64 too"
     errors = {name: error_of(outputs, truth) for name, outputs in seen.outputs.items()}
     best = min(errors[name] for name in majority if name in errors)

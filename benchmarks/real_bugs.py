@@ -81,7 +81,7 @@ BUGS = (
         "[layers.Masking(), layers.RNN([layers.LSTMCell(3), layers.LSTMCell(3)])]",
         (5, 2), ("jax", "numpy"), "3.9.2", "3.10.0", data=_HOLES,
         right=("tensorflow", "torch")),
-    # Upstream calls NumPy's shape the other one; it is the documented one, and all give it in 3.4.0.
+    # Upstream calls the shape on NumPy odd; it is the documented one, and all give it in 3.4.0.
     Bug(5, "CategoryEncoding one_hot on (N, 1)",
         "layers.CategoryEncoding(num_tokens=4, output_mode='one_hot')", (1,),
         ("tensorflow", "jax", "torch"), "3.3.3", "3.4.0", right=("numpy",),
