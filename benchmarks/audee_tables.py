@@ -12,7 +12,9 @@ Printed:
   how many of that list are layers which agree when given the same tensors;
 - table 3: in how many variants NaN was found and how soon, by AUDEE's search and by a
   coverage-guided one in the manner of TensorFuzz (Odena et al., 2019) with the same time;
-- `--search`: genetic against gradient at input level: how far each leads the logits apart.
+- `--tables classic`: the paper's example, causes of what Theano and TensorFlow differ by in
+  ResNet-20 on Keras 2.2.4 (it needs the classic environments, see docs/versions.md);
+- `--tables search`: genetic against gradient at input level: how far each leads the logits apart.
 """
 
 from __future__ import annotations
@@ -29,18 +31,20 @@ import numpy as np
 from outvote.campaign.climbing import Climb
 from outvote.campaign.evolving import Evolution, ranges_request, run_flags
 from outvote.campaign.genome import Genome
-from outvote.campaign.job import FuzzJob
+from outvote.campaign.job import FuzzJob, SeedFile
 from outvote.campaign.seeds import Seed, read_seeds
 from outvote.commands.fuzz import seeds_of
 from outvote.core.model import Model
+from outvote.environments.provide import provide
 from outvote.localizing import Localizer
+from outvote.locating import LocalizeJob, locate
 from outvote.mutate.catalogue import Catalogue
 from outvote.mutate.maker import Maker
 from outvote.mutate.registry import all_rules, mutate
 from outvote.mutate.tools import Tools
 from outvote.run.pool import Pool, Request
 from outvote.search.genetic import LEVELS, GeneticSettings
-from outvote.targets import BUILT_IN
+from outvote.targets import BUILT_IN, choose, known_targets
 
 FAULT = """
 import keras.src.backend as backend
@@ -197,6 +201,19 @@ def searches(bench: Bench, seed: Seed, options: argparse.Namespace) -> None:
     print(f"search | {seed.name} | distance of the logits grew (median): {told}", flush=True)
 
 
+def classic(seed: SeedFile) -> None:
+    """The causes of what Theano and TensorFlow differ by in one network."""
+    wanted = ["keras==2.2.4/theano", "keras==2.2.4/tensorflow"]
+    targets = tuple(provide(choose(wanted, known_targets({}, Path()))))
+    with tempfile.TemporaryDirectory() as folder:
+        result = locate(LocalizeJob(seed.model, targets, seed.data), Path(folder))
+    (pair,) = result["pairs"]
+    for suspect in pair["suspects"]:
+        told = [f"{cause['parameter']}={cause['value']}" for cause in suspect["causes"]]
+        print(f"classic | {seed.name} | {suspect['layer']} | {', '.join(told)}", flush=True)
+    print(f"classic | {seed.name} | CRADLE's list: {len(pair['cradle'])} layers", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("seeds", nargs="+", help="names of the zoo, or model files")
@@ -207,6 +224,10 @@ def main() -> None:
     parser.add_argument("--fault", type=float, default=0.02, help="its size; 0: none")
     parser.add_argument("--tables", default="1,3,search")
     options = parser.parse_args()
+    if options.tables == "classic":
+        for file in seeds_of(options.seeds, []):
+            classic(file)
+        return
     first, reference = options.targets.split(",")
     with tempfile.TemporaryDirectory() as folder:
         script = Path(folder) / "fault.py"

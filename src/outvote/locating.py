@@ -29,6 +29,7 @@ from outvote.modelfile import inspect
 from outvote.report import explore_html, json_file
 from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
+from outvote.targets import readers
 
 SCHEMA = 1
 _RANDOM_INPUTS = 16
@@ -58,7 +59,7 @@ def locate(job: LocalizeJob, out: Path, watch: Watch = silent) -> dict[str, Any]
     if job.data is not None:
         load_data(job.data)
     prepare_folder(out)
-    with Pool(job.targets, limits=job.limits) as pool:
+    with Pool((*job.targets, *readers(job.targets)), limits=job.limits) as pool:
         result = locate_in(pool, job, watch)
     saved(lambda: (json_file.write(result, out), explore_html.write(result, out)), out)
     return result
@@ -71,7 +72,7 @@ def locate_in(pool: Pool, job: LocalizeJob, watch: Watch = silent) -> dict[str, 
     with watch("Starting", pool, names):
         require_started(pool.start(names))
     with watch("Reading the model", pool, names):
-        model, _ = read_model(pool, job.model, None, job.targets)
+        model, _ = read_model(pool, job.model, None, (*job.targets, *readers(job.targets)))
         data = _data(job, model)
     with watch(f"Running {data.count} inputs", pool, names):
         outputs = _outputs(pool, model, data, names)

@@ -66,10 +66,10 @@ PARAMETERS: Mapping[str, Parameter] = {
         lambda d: v.per_axis(
             d, (1, 2, 3, 4, 5), None if d.drawn.get("padding") == "same" else d.spatial
         ),
-        (3, 1, 2, 4, 7),
+        (3, 2, 1, 4, 7),
     ),
     "pool_size": Parameter(
-        "sizes", lambda d: v.per_axis(d, (1, 2, 3, 4), d.spatial), (2, 1, 3, 4, 5)
+        "sizes", lambda d: v.per_axis(d, (1, 2, 3, 4), d.spatial), (2, 3, 1, 4, 5)
     ),
     "strides": Parameter("sizes", v.strides, (1, 2, 3, 5)),
     "dilation_rate": Parameter("sizes", v.dilation, (1, 2, 3)),
