@@ -39,11 +39,11 @@ from outvote.environments.provide import provide
 from outvote.localizing import Localizer
 from outvote.locating import LocalizeJob, locate
 from outvote.mutate.catalogue import Catalogue
+from outvote.mutate.genetic import LEVELS, GeneticSettings
 from outvote.mutate.maker import Maker
 from outvote.mutate.registry import all_rules, mutate
 from outvote.mutate.tools import Tools
 from outvote.run.pool import Pool, Request
-from outvote.search.genetic import LEVELS, GeneticSettings
 from outvote.targets import BUILT_IN, choose, known_targets
 
 FAULT = """

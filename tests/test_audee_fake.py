@@ -17,8 +17,8 @@ from outvote.core.model import Layer
 from outvote.core.target import Outcome as RunOutcome
 from outvote.core.target import Run, Target
 from outvote.fuzzing import resume, start
+from outvote.mutate.genetic import GeneticSettings
 from outvote.run.process import Limits
-from outvote.search.genetic import GeneticSettings
 from outvote.search.registry import strategy
 from outvote.search.strategy import AUDEE_RULES, Choice, Memory, Outcome
 

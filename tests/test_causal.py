@@ -16,8 +16,8 @@ from outvote.hunting import HuntJob, hunt
 from outvote.judge.compare import Outputs
 from outvote.localize.causal import Accident, Effect, causes, change_rate
 from outvote.locating import LocalizeJob, locate, locate_in
+from outvote.mutate.genetic import GeneticSettings
 from outvote.run.pool import Pool
-from outvote.search.genetic import GeneticSettings
 
 ALTERNATIVES: dict[str, list[Any]] = {
     "padding": ["valid"],

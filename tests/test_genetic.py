@@ -14,13 +14,13 @@ from outvote.campaign.genome import Genome
 from outvote.campaign.logits import logits_apart, logits_model
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Input, Layer, Model, Ref, Weight
-from outvote.run.pool import Pool, Request
-from outvote.search.genetic import (
+from outvote.mutate.genetic import (
     GeneticSettings,
     Population,
     inconsistency_fitness,
     nan_fitness,
 )
+from outvote.run.pool import Pool, Request
 
 
 def population(**more: float) -> Population:

@@ -291,6 +291,9 @@ model = keras.Model(x, layers.Dense(3)(layers.Flatten()(y)))
     assert (finding.accused, finding.triage) == ("torch", "bug"), finding.reason
     assert finding.proof is not None
     assert finding.proof.matter == {"padding": "same"}
+    first = finding.proof.causes[0]
+    assert (first.parameter, first.value, first.cured_by) == ("padding", "same", ("valid",))
+    assert finding.parameters == {"padding": "same"}
     assert finding.proof.specimen.numbers < 20
     (repro,) = write_evidence(real_pool, checked, tmp_path).values()
     text = (tmp_path / repro).read_text()

@@ -16,6 +16,7 @@ from outvote.core.target import Outcome, Run, Target
 from outvote.judge.compare import Outputs
 from outvote.judge.observation import Observation
 from outvote.judge.vote import Vote, vote
+from outvote.localize.causal import Cause
 from outvote.localize.isolated import Fault
 from outvote.localize.localize import Localization
 
@@ -39,6 +40,7 @@ class Proof:
     errors: Mapping[str, float] = field(default_factory=dict)  # distance to the exact result
     source: str = ""  # where the exact result comes from
     expected: Outputs | None = None
+    causes: tuple[Cause, ...] = ()  # parameters without which targets agree (AUDEE)
     shown: int | None = None  # in how many fresh workers it showed again
     tried: int = 0
 
@@ -95,6 +97,19 @@ class Finding:
         if self.proof is not None and len(self.proof.specimen.model.layers) == 1:
             return self.proof.specimen.last
         return self.layer
+
+    @property
+    def parameters(self) -> dict[str, Any] | None:
+        """The parameters to blame: those that cure it (AUDEE) and that it cannot do without.
+
+        Where these are none, those of either; all of the layer's where neither is known.
+        """
+        if self.proof is None:
+            return parameters_of(self.layer) if self.layer else None
+        causes = {cause.parameter: cause.value for cause in self.proof.causes}
+        needed = dict(self.proof.matter)
+        both = {name: value for name, value in causes.items() if name in needed}
+        return both or causes or needed
 
     @property
     def fingerprint(self) -> str:

@@ -26,10 +26,10 @@ from outvote.core.target import Target
 from outvote.core.version import VERSION
 from outvote.data import Data, fit, load_data, random_data
 from outvote.modelfile import inspect
+from outvote.mutate.genetic import LEVELS, GeneticSettings
 from outvote.report import explore_html, json_file
 from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
-from outvote.search.genetic import LEVELS, GeneticSettings
 
 SCHEMA = 1
 _RANDOM_INPUTS = 16

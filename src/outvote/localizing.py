@@ -6,6 +6,8 @@ tensors of the reference: that is a network in which all layers before are repai
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -32,11 +34,11 @@ from outvote.localize.introduction import Introduction, deviation, introduction
 from outvote.localize.isolated import tolerance_of
 from outvote.localize.stepping import steps
 from outvote.mutate.catalogue import Catalogue
+from outvote.mutate.genetic import GeneticSettings, Population
 from outvote.mutate.maker import Maker
 from outvote.mutate.subject import Spec
 from outvote.mutate.variants import can_vary, current, others, variant
 from outvote.run.pool import Pool, Request
-from outvote.search.genetic import GeneticSettings, Population
 
 # A short search: it only has to bring back a difference that one input may hide.
 SEARCH = GeneticSettings(population=6, elite=2, generations=2)
@@ -83,6 +85,7 @@ class Localizer:
     reader: str
     t1: float = T1
     t2: float = T2
+    seconds: float = math.inf  # for the parameters of one layer
     tell: Callable[[str], None] = lambda text: None
     _catalogue: Catalogue | None = field(default=None, repr=False)
 
@@ -117,9 +120,12 @@ class Localizer:
         now = current(self.catalogue.kinds[layer.kind], layer)
         if now.get("dtype") not in _FLOATS:
             now.pop("dtype", None)  # fewer bits would hide the difference, not cure it
+        until = time.monotonic() + self.seconds
         maker = Maker(lambda request: self.pool.ask(self.reader, request), self.pool.blobs)
 
         def measure(name: str, value: Any) -> Effect | None:
+            if time.monotonic() > until:
+                return None
             rng = np.random.default_rng(0)
             specs = [Spec((None, *a.shape[1:]), a.dtype.name) for a, _ in given]
             made = variant(layer, {**now, name: value}, specs, maker, rng)

@@ -202,7 +202,8 @@ def finding_result(finding: Finding, model: Model, repros: Mapping[str, str]) ->
         "accused": finding.accused,
         "layer": layer.name if layer else None,
         "layer_kind": layer.kind if layer else None,
-        "parameters": _parameters(finding),
+        "parameters": finding.parameters,
+        "causes": [vars(cause) for cause in finding.proof.causes] if finding.proof else [],
         "config": parameters_of(layer) if layer else None,
         "triage": finding.triage,
         "distance": number(finding.distance),
@@ -214,13 +215,6 @@ def finding_result(finding: Finding, model: Model, repros: Mapping[str, str]) ->
         "evidence": _evidence(finding.proof),
         "localization": localization_result(finding, model),
     }
-
-
-def _parameters(finding: Finding) -> dict[str, Any] | None:
-    """The parameters that the finding needs; all of the layer's where that is not known."""
-    if finding.proof is not None:
-        return dict(finding.proof.matter)
-    return parameters_of(finding.layer) if finding.layer else None
 
 
 def _minimal(proof: Proof | None) -> dict[str, Any] | None:

@@ -16,8 +16,8 @@ from outvote.campaign.genome import Genome
 from outvote.campaign.logits import logits_model
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
+from outvote.mutate.genetic import GeneticSettings, Population
 from outvote.run.pool import Pool, Request
-from outvote.search.genetic import GeneticSettings, Population
 
 FOLLOWED = ("torch", "jax", "tensorflow")  # backends with gradients, the quickest first
 _STEP = 0.5  # of the input's deviation, along the steepest gene

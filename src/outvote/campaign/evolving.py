@@ -17,13 +17,13 @@ from outvote.campaign.logits import logits_apart, logits_model
 from outvote.core.arrays import Array
 from outvote.core.model import Model
 from outvote.core.target import Outcome, Run
-from outvote.run.pool import Pool, Request
-from outvote.search.genetic import (
+from outvote.mutate.genetic import (
     GeneticSettings,
     Population,
     inconsistency_fitness,
     nan_fitness,
 )
+from outvote.run.pool import Pool, Request
 
 _DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
 Clock = Callable[[], bool]

@@ -21,10 +21,10 @@ from outvote.campaign.seeds import Seed
 from outvote.core.arrays import Array
 from outvote.data import Data
 from outvote.judge.truth import Truth
+from outvote.mutate.genetic import LEVELS
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
 from outvote.run.pool import Pool
-from outvote.search.genetic import LEVELS
 
 PROBES = ("ILL", *LEVELS)
 MOST_WEIGHTS = 4_000_000  # larger models do not evolve their weights: a population must fit

@@ -155,7 +155,7 @@ def _add_search(fuzz: Any) -> None:
 
 
 def _genetic(options: argparse.Namespace) -> Any:
-    from outvote.search.genetic import GeneticSettings
+    from outvote.mutate.genetic import GeneticSettings
 
     if options.elite >= options.population:
         raise UsageError(

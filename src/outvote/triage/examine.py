@@ -19,7 +19,9 @@ from outvote.core.target import Target
 from outvote.findings import Finding, Proof, cause_of, parameters_of, title_of
 from outvote.judge.compare import Settings
 from outvote.judge.observation import Observation
+from outvote.localize.causal import Cause
 from outvote.localize.hidden import hidden_of
+from outvote.localizing import Localizer
 from outvote.run.pool import Pool
 from outvote.triage.bench import Bench
 from outvote.triage.minimise import Minimal, minimise
@@ -187,6 +189,8 @@ class Examiner:
         kind = seen.kind or finding.kind
         alone = len(small.specimen.model.layers) == 1
         to_blame = layer if alone else finding.layer or layer
+        if alone and accused is not None and kind == "inconsistency":
+            proof = replace(proof, causes=self._causes(small.before, seen, wrong))
         return finding.but(
             kind=kind,
             title=title_of(kind, accused, finding.layer or layer, seen, alone),
@@ -202,6 +206,18 @@ class Examiner:
             metric="relative" if kind == "inconsistency" else None,
             proof=proof,
         )
+
+    def _causes(
+        self, whole: Specimen, seen: Observation, wrong: Sequence[str]
+    ) -> tuple[Cause, ...]:
+        """AUDEE's Algorithm 2, on the layer as it was found: small inputs hide differences."""
+        right = [n for n in seen.outputs if n not in wrong]
+        if len(whole.model.layers) != 1 or not right:
+            return ()
+        localizer = Localizer(self.pool, self._builder(seen), seconds=self.seconds)
+        given = [(array, None) for array in whole.inputs]
+        names = (min(right, key=self._slowness), wrong[0])
+        return tuple(localizer.parameters(whole.last, given, names)[0])
 
     def _matter(
         self, specimen: Specimen, seen: Observation

@@ -71,6 +71,9 @@ def _shown(proof: Proof) -> list[str]:
     if proof.matter:
         told = ", ".join(f"`{key}={value!r}`" for key, value in proof.matter.items())
         lines.append(f"- it needs {told}")
+    for cause in proof.causes:
+        cured = ", ".join(f"`{value!r}`" for value in cause.cured_by)
+        lines.append(f"- targets agree with {cured} instead of `{cause.parameter}={cause.value!r}`")
     if proof.shown is not None:
         lines.append(f"- shown again in {proof.shown} of {proof.tried} fresh workers")
     return lines
