@@ -153,6 +153,17 @@ def test_nothing_smaller_leaves_it_as_it_is(tmp_path: Path) -> None:
     assert not small.smaller
 
 
+def test_infinity_and_nan_stay_when_the_rest_becomes_plain(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).normal(size=(2, 9)).astype(np.float32)
+    values[1, 6], values[1, 7] = np.inf, np.nan
+
+    def shows(candidate: Specimen) -> bool:
+        return bool(np.isinf(candidate.inputs[0]).any())
+
+    small = minimise(Specimen(chain(["Bad"]), (values,)), shows, NoKeras(BlobStore(tmp_path)), 60)
+    assert small.specimen.inputs[0].tolist() == [[np.inf]]
+
+
 def test_the_time_limit_is_kept_and_said(tmp_path: Path) -> None:
     specimen = Specimen(chain(["A"] * 50), (np.full((4, 3), 0.5),))
     small = minimise(specimen, lambda candidate: False, NoKeras(BlobStore(tmp_path)), 0.0)

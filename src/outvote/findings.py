@@ -232,8 +232,9 @@ def title_of(kind: str, accused: str | None, layer: Layer, seen: Observation, al
         return f"{accused} {does} in {place}: {_shorten(run.message)}"
     if kind == "shape" and seen.failures:
         return f"{accused} gives an empty result, and the others refuse, in {place}"
+    far = f"by {seen.distance:.2g} (relative)" if np.isfinite(seen.distance) else "in infinities"
     what = {
-        "inconsistency": f"differs by {seen.distance:.2g} (relative)",
+        "inconsistency": f"differs {far}",
         "nan": f"{'gives' if has_nan else 'drops'} NaN, unlike the others,",
     }.get(kind, "gives another shape or dtype")
     return f"{accused} {what} in {place}"

@@ -94,13 +94,14 @@ class Kind:
         rng: np.random.Generator,
         activations: Sequence[str],
         keep: bool,
+        share: float = 0.5,
     ) -> dict[str, Any]:
-        """Parameters for this place: about half of them other than the default."""
+        """Parameters for this place; about that share of them are drawn, not left at default."""
         draw = Draw(self.name, tuple(place), rng, activations, keep)
         for name in sorted(self.parameters, key=_order):
             # What decides the output shape is always drawn: its default may not keep it.
             shapes = name in _SHAPES_OUTPUT and keep
-            if name in self.required or shapes or draw.chance(0.5):
+            if name in self.required or shapes or draw.chance(share):
                 draw.drawn[name] = _row(self.name, name).draw(draw)
         return draw.drawn
 

@@ -80,7 +80,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         None,
         "channels_last",
         "channels_first",
-        draw=v.number(None, None, "channels_last", "channels_first"),
+        draw=v.number(None, "channels_last", "channels_first"),
     ),
     "output_padding": Parameter(
         "sizes", v.output_padding, (0,), may_be_none=True, refused=(-1, 1.5)

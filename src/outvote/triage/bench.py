@@ -89,7 +89,9 @@ class Bench:
         layer_kind = specimen.last.kind
         voted = vote_on(answers, agreements, self.targets, layer_kind)
         kind = _kind(outputs, failures, apart, tolerance, voted)
-        worst = max((d for d in apart.values() if np.isfinite(d)), default=0.0)
+        # A mismatch is infinitely far too, but then what differs is the shape.
+        far = [d for d in apart.values() if np.isfinite(d) or kind == "inconsistency"]
+        worst = max((d for d in far if not np.isnan(d)), default=0.0)
         return Observation(outputs, failures, kind, worst, tolerance, voted, layer_kind)
 
     def noise(self, specimen: Specimen, plain: Mapping[str, Outputs]) -> float:

@@ -266,7 +266,16 @@ def smaller_shapes(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
 def _cut(array: Array, axis: int, size: int) -> Array:
     if array.ndim <= axis or not 0 < size < array.shape[axis]:
         return array
-    return np.ascontiguousarray(np.take(array, range(size), axis=axis))
+    start = min(_first_unusual(array, axis), array.shape[axis] - size)
+    return np.ascontiguousarray(np.take(array, range(start, start + size), axis=axis))
+
+
+def _first_unusual(array: Array, axis: int) -> int:
+    """Where infinity or NaN comes first along an axis; 0 where there is none."""
+    if array.dtype.kind != "f" or np.isfinite(array).all():
+        return 0
+    others = tuple(n for n in range(array.ndim) if n != axis)
+    return int(np.argmax(~np.isfinite(array).all(axis=others)))
 
 
 def _reshaped(specimen: Specimen, arrays: Sequence[Array], keras: Keras) -> Iterator[Specimen]:
@@ -303,6 +312,12 @@ def _plainer(array: Array) -> Iterator[Array]:
         return
     for _, pattern in PATTERNS:
         plain = pattern(array.shape).astype(array.dtype)
+        if np.array_equal(plain, array, equal_nan=True):
+            return
+        yield plain
+    finite = np.isfinite(array)
+    for number in (0.0, 1.0) if not finite.all() else ():
+        plain = np.where(finite, number, array).astype(array.dtype)
         if np.array_equal(plain, array, equal_nan=True):
             return
         yield plain

@@ -23,6 +23,7 @@ __all__ = ["NAME", "TITLE", "apply", "sites"]
 NAME, TITLE = "BR", "new layer on a branch"
 _KINDS = 20
 _TRIES = 6
+_DRAWN = 0.7  # of the parameters: more than usual, for nothing has to fit
 _CORNERS = 0.33
 _OTHER_TYPES = 0.15
 _UNUSUAL = 0.35
@@ -30,8 +31,10 @@ _UNUSUAL = 0.35
 
 def apply(subject: Subject, site: Ref, tools: Tools, rng: np.random.Generator) -> Subject:
     kinds = list(tools.catalogue.kinds.values())
+    # A kind with more parameters has more to try.
+    weights = np.array([1.0 + len(kind.parameters) for kind in kinds])
     for _ in range(_KINDS):
-        kind = kinds[int(rng.integers(len(kinds)))]
+        kind = kinds[int(rng.choice(len(kinds), p=weights / weights.sum()))]
         chain = Chain(subject, site, tools, rng)
         try:
             chain.fit(kind)
@@ -46,7 +49,7 @@ def apply(subject: Subject, site: Ref, tools: Tools, rng: np.random.Generator) -
 
 def _draw(chain: Chain, kind: Kind, tools: Tools, rng: np.random.Generator) -> None:
     for _ in range(_TRIES):
-        parameters = kind.draw(chain.spec.place, rng, tools.catalogue.activations, False)
+        parameters = kind.draw(chain.spec.place, rng, tools.catalogue.activations, False, _DRAWN)
         rows = {name: parameter(kind.name, name) for name in kind.parameters}
         corners = {name: row.corners for name, row in rows.items() if row and row.corners}
         if corners and rng.random() < _CORNERS:
