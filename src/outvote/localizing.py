@@ -173,7 +173,9 @@ class Localizer:
         parts = [array[0].size for array in arrays]
         floats = all(array.dtype.kind == "f" for array in arrays)
         first = np.concatenate([array[0].reshape(-1) for array in arrays]).astype(np.float32)
-        scale = np.full(len(first), float(first.std()) if floats else 0.0)
+        ordinary = first[np.isfinite(first)]
+        spread = float(ordinary.std()) if floats and ordinary.size else 0.0
+        scale = np.full(len(first), spread)
         population = Population(first, scale, SEARCH, rng)
         worst = 0.0
         while True:

@@ -280,11 +280,12 @@ def _on_an_edge(bench: Bench, specimen: Specimen, seen: Observation, wrong: Sequ
         high = [np.maximum(a, b) for a, b in zip(high, values, strict=True)]
     answers = [seen.outputs[name].arrays for name in wrong]
     slack = seen.tolerance
-    return all(
-        bool(((x >= lo - slack * np.abs(lo)) & (x <= hi + slack * np.abs(hi))).all())
-        for arrays in answers
-        for x, lo, hi in zip(arrays, low, high, strict=True)
-    )
+    with np.errstate(invalid="ignore"):  # infinities have no slack
+        return all(
+            bool(((x >= lo - slack * np.abs(lo)) & (x <= hi + slack * np.abs(hi))).all())
+            for arrays in answers
+            for x, lo, hi in zip(arrays, low, high, strict=True)
+        )
 
 
 def _span(outputs: Outputs) -> list[Array]:
