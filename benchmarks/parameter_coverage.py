@@ -21,7 +21,7 @@ from outvote.targets import BUILT_IN
 
 # Runs inside the worker: notes every line of the backend's files once, and says how many there are.
 TRACER = """
-import dis, sys, threading, time
+import dis, os, sys, threading, time
 from pathlib import Path
 import keras.src.backend.torch as backend
 FOLDER = str(Path(backend.__file__).parent)
@@ -44,19 +44,23 @@ def trace(frame, event, arg):
 def write():
     while True:
         time.sleep(1)
-        Path({path!r}).write_text(f"{{len(seen)}} {{total}}")
+        told = [f"{{file}}:{{line}}" for file, line in list(seen)]
+        Path({path!r}, str(os.getpid())).write_text("\\n".join([str(total), *told]))
 threading.Thread(target=write, daemon=True).start()
 sys.settrace(trace)
 """
 
 
-def campaign(job: FuzzJob, folder: Path) -> tuple[dict[str, Any], list[int]]:
+def campaign(job: FuzzJob, folder: Path) -> tuple[dict[str, Any], int, int]:
+    """The result, and how many lines were executed, of how many, by all torch workers together."""
     lines = folder / "lines"
+    lines.mkdir()
     script = folder / "tracer.py"
     script.write_text(TRACER.format(path=str(lines)))
     torch = replace(BUILT_IN["torch"], setup=script)
     result = start(job.but(targets=(torch, BUILT_IN["numpy"])), folder / "out")
-    return result, [int(n) for n in lines.read_text().split()]
+    told = [file.read_text().split("\n") for file in lines.iterdir()]
+    return result, len({line for file in told for line in file[1:]}), int(told[0][0])
 
 
 def main() -> None:
@@ -73,7 +77,7 @@ def main() -> None:
             budget=Budget(seconds=options.seconds),
         )
         with tempfile.TemporaryDirectory() as folder:
-            result, (executed, total) = campaign(job, Path(folder))
+            result, executed, total = campaign(job, Path(folder))
         kinds, values = result["kinds"], result["values"]
         print(
             f"{strategy}: {result['tested']} mutants, {kinds['exercised']} of "
