@@ -70,7 +70,7 @@ class Investigator:
         self._odd_layers(seed, model, judged, report)
         apart = self._unexplained(model, judged.apart, report)
         if apart and not report.findings and len(judged.outputs) > 1:
-            self._whole(case, judged, apart, report)
+            self._whole(seed, case, judged, apart, report)
         raw, report.findings = report.findings, []
         for finding in raw:
             told_as = self._examine(finding, case, report)
@@ -187,9 +187,19 @@ class Investigator:
         return [pair for pair in apart if not guilty & set(pair.targets)]
 
     def _whole(
-        self, case: Case, judged: Judged, apart: Sequence[Comparison], report: Report
+        self,
+        seed: Seed,
+        case: Case,
+        judged: Judged,
+        apart: Sequence[Comparison],
+        report: Report,
     ) -> None:
         """Outputs that differ, and no new layer does: rounding that adds up, or an older layer."""
+        digests = case.model.digests()
+        key = digest_of([digests[ref.producer] for ref in case.model.outputs], seed.name)
+        if key in self._cleared:  # the same outputs as before: a branch of their own was added
+            report.rounding = True
+            return
         self.looks += 1
         instrument = [self._reference(judged.outputs)]
         indices = inputs_to_probe(apart)
@@ -203,6 +213,7 @@ class Investigator:
         left = [pair for pair in apart if pair.targets not in explained]
         if not left:
             report.rounding = True
+            self._clear(key)
             return
         for finding in self._blame(case, judged).differences(left, ()):
             if finding.triage == "precision":
