@@ -136,14 +136,16 @@ def test_a_hundred_layers_shrink_to_the_two_that_matter(tmp_path: Path) -> None:
 
 
 def test_parameters_that_do_not_matter_go_back_to_their_defaults(tmp_path: Path) -> None:
-    specimen = Specimen(chain(["Bad"], rate=7, mode="b", size=9), (np.zeros((1, 3), np.float32),))
+    model = chain(["Bad"], rate=7, mode="b", size=9, dtype="float16")
+    specimen = Specimen(model, (np.zeros((1, 3), np.float32),))
 
     def shows(candidate: Specimen) -> bool:
         config = candidate.last.config
         return bool(config["mode"] == "b" and config["size"] >= 3)
 
     small = minimise(specimen, shows, NoKeras(BlobStore(tmp_path)), 60).specimen
-    assert dict(small.last.config) == {"name": "l0", "rate": 0, "mode": "b", "size": 3}
+    plain = {"name": "l0", "rate": 0, "mode": "b", "size": 3, "dtype": "float32"}
+    assert dict(small.last.config) == plain
 
 
 def test_nothing_smaller_leaves_it_as_it_is(tmp_path: Path) -> None:
