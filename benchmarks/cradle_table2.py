@@ -30,8 +30,9 @@ from outvote.core.target import Target
 from outvote.data import Case, fit
 from outvote.environments.provide import provide
 from outvote.findings import Finding
-from outvote.judge.compare import Outputs, Settings, compare_all
+from outvote.judge.compare import Settings, compare_all
 from outvote.judge.truth import interpret
+from outvote.localize.hidden import outputs_of
 from outvote.noise import NoiseFloor, measure_noise
 from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
@@ -139,7 +140,7 @@ def compare_versions(pool: Pool, case: Case, pair: list[str], found: Row) -> Non
         text = f"{failed[0].target}: {failed[0].outcome.value}: {failed[0].message[:110]}"
         found.layers.append(text)
         return
-    outputs = {n: Outputs(run.arrays, tuple(run.reply["dtypes"])) for n, run in runs.items()}
+    outputs = {n: outputs_of(run) for n, run in runs.items()}
     pairs = compare_all(outputs, case.truth, settings)
     explained = set()
     if pairs[0].inconsistent:

@@ -25,6 +25,7 @@ from outvote.commands.fuzz import seeds_of
 from outvote.core.target import Run, Target
 from outvote.evidence import write_evidence
 from outvote.judge.compare import Outputs
+from outvote.localize.hidden import outputs_of
 from outvote.localize.isolated import distance
 from outvote.result import check_result
 from outvote.run.pool import Pool, Request
@@ -106,7 +107,7 @@ def effect(pool: Pool, fault: Fault, folder: Path) -> str:
 
 
 def _outputs(run: Run) -> Outputs:
-    return Outputs(run.arrays, tuple(run.reply["dtypes"]))
+    return outputs_of(run)
 
 
 def check_model(

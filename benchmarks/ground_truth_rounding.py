@@ -25,6 +25,7 @@ from outvote.core.specimen import Specimen
 from outvote.findings import Finding
 from outvote.judge.compare import Outputs, Settings
 from outvote.judge.truth import Truth
+from outvote.localize.hidden import outputs_of
 from outvote.localize.isolated import distance
 from outvote.mutate.chains import Chain, Impossible
 from outvote.mutate.tools import Tools
@@ -201,11 +202,7 @@ def wide_outputs(pool: Pool, specimen: Specimen) -> dict[str, Outputs]:
         "exact": True,
     }
     runs = pool.ask_all(list(BACKENDS), Request("run", arguments))
-    return {
-        name: Outputs(run.arrays, tuple(run.reply["dtypes"]))
-        for name, run in runs.items()
-        if run.ok
-    }
+    return {name: outputs_of(run) for name, run in runs.items() if run.ok}
 
 
 def _wide(array: Array) -> Array:

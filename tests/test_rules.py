@@ -114,7 +114,7 @@ def test_a_mutant_is_valid_on_every_target_repeatable_and_leaves_its_parent_alon
 ) -> None:
     parent = bench.subjects[model]
     before = text(parent)
-    made = 0
+    made = ran = 0
     for seed in range(2):
         mutant = mutate(RULES[rule], parent, bench.tools, (seed,))
         again = mutate(RULES[rule], parent, bench.tools, (seed,))
@@ -134,8 +134,11 @@ def test_a_mutant_is_valid_on_every_target_repeatable_and_leaves_its_parent_alon
             if rule == "BR" and not run.ok:  # what is drawn there may be refused
                 continue
             assert run.ok, f"{rule} on {name}: {run.message}"
+            ran += 1
             shapes = [array.shape[1:] for array in run.arrays]
             assert shapes == [parent.spec(ref).place for ref in parent.model.outputs]
+    if rule == "BR":
+        assert ran, "nothing that was drawn runs on any target"
     if rule in ("LA", "LR", "GF", "NAI"):
         assert made, f"{rule} applies to every one of these models"
 

@@ -19,6 +19,7 @@ from outvote.api import run_job
 from outvote.checking import Checked, Job, check_in, read_model
 from outvote.core.target import Outcome, Run, Target
 from outvote.environments.provide import is_built, provide
+from outvote.locating import LocalizeJob, locate
 from outvote.run.pool import Pool, Request
 from outvote.targets import BUILT_IN, choose, known_targets
 
@@ -216,3 +217,20 @@ def test_what_keras_2_did_not_have_is_a_gap(
     run = asked(pool, CLASSIC[0], model.to_json(), np.ones((2, 3, 4), "float32"))
     assert run.outcome is Outcome.UNSUPPORTED
     assert said in run.message
+
+
+def test_theano_and_tensorflow_part_by_padding_and_strides(
+    classic: Callable[[str], Pool], keras_file: Build, tmp_path: Path
+) -> None:
+    """AUDEE's example: a convolution with stride 2 pads another side on Theano."""
+    names = ["keras==2.2.4/theano", "keras==2.2.4/tensorflow"]
+    for name in names:
+        classic(name)
+    path = keras_file(
+        "model = keras.Sequential([keras.Input((8, 8, 2)),"
+        "layers.Conv2D(3, 3, strides=2, padding='same', name='guilty'), layers.ReLU()])"
+    )
+    result = locate(LocalizeJob(path, tuple(provide(choose(names, KNOWN)))), tmp_path)
+    (suspect,) = result["pairs"][0]["suspects"]
+    assert suspect["layer"] == "guilty"
+    assert {cause["parameter"] for cause in suspect["causes"]} == {"padding", "strides"}

@@ -23,6 +23,7 @@ from outvote.environments.provide import Announce, provide, unseen, yanked
 from outvote.judge.compare import Outputs, Settings, mismatch_of, model_tolerance
 from outvote.judge.truth import Truth
 from outvote.judge.vote import vote
+from outvote.localize.hidden import outputs_of
 from outvote.localize.isolated import distance
 from outvote.modelfile import inspect
 from outvote.noise import measure_noise
@@ -280,7 +281,7 @@ class _Bench:
 
 
 def _outputs(run: Run) -> Outputs:
-    return Outputs(run.arrays, tuple(run.reply["dtypes"]))
+    return outputs_of(run)
 
 
 def _failure(run: Run) -> tuple[Outcome, object]:

@@ -27,6 +27,7 @@ from outvote.findings import Finding
 from outvote.judge.compare import Comparison, Outputs, Settings, base_tolerance, compare_all
 from outvote.judge.distances import spread
 from outvote.judge.truth import Truth, interpret
+from outvote.localize.hidden import outputs_of
 from outvote.modelfile import inspect
 from outvote.noise import NoiseFloor, choose_instruments, inputs_to_probe, measure_noise
 from outvote.run.pool import Pool, Request
@@ -359,7 +360,7 @@ def _run_everywhere(
     def done(run: Run) -> None:  # noted at once: an interruption keeps what has finished
         checked.runs[run.target] = run
         if run.ok:
-            checked.outputs[run.target] = Outputs(run.arrays, tuple(run.reply["dtypes"]))
+            checked.outputs[run.target] = outputs_of(run)
 
     pool.ask_all(names, Request("run", arguments, steps=steps), done)
     checked.runs = {name: checked.runs[name] for name in names}

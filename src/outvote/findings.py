@@ -78,8 +78,8 @@ class Finding:
         if self.proof is None or cause is None or found is None:
             return False
         activation = cause.kind == "Activation" and "activation" in found.config
-        alike = (self.kind, self.library, _dtype(cause))
-        if alike != (other.kind, other.library, _dtype(found)):
+        alike = (self.kind, self.library, cause.dtype)
+        if alike != (other.kind, other.library, found.dtype):
             return False
         if cause.kind != found.kind and not activation:
             return False
@@ -115,17 +115,9 @@ class Finding:
     def fingerprint(self) -> str:
         """Identity of the cause, not of the occurrence."""
         who = self.library or sorted(self.targets)
-        layer_kind = self._cause.kind if self._cause else None
+        layer_kind, dtype = (self._cause.kind, self._cause.dtype) if self._cause else (None, None)
         matter = _classes(self.proof.matter) if self.proof else None
-        return digest_of(self.kind, who, layer_kind, matter, _dtype(self._cause))[:12]
-
-
-def _dtype(layer: Layer | None) -> str | None:
-    """The type that a layer computes in, however its configuration says it."""
-    told = layer.config.get("dtype") if layer else None
-    if isinstance(told, Mapping):
-        told = told.get("config", {}).get("name")
-    return told if told is None else str(told)
+        return digest_of(self.kind, who, layer_kind, matter, dtype)[:12]
 
 
 def _classes(matter: Mapping[str, Any]) -> dict[str, Any]:

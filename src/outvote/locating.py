@@ -23,6 +23,7 @@ from outvote.core.version import VERSION
 from outvote.data import Data, fit, load_data, random_data
 from outvote.judge.compare import Outputs
 from outvote.localize.causal import T1, T2
+from outvote.localize.hidden import outputs_of
 from outvote.localize.isolated import distance
 from outvote.localizing import Localizer, Located, Suspect
 from outvote.modelfile import inspect
@@ -103,7 +104,7 @@ def _outputs(pool: Pool, model: Model, data: Data, names: Sequence[str]) -> dict
     arguments = {"model": model.to_json(), "inputs": blobs, "batch": min(data.count, 32)}
     steps = len(model.layers) * -(-data.count // 32)
     runs = pool.ask_all(names, Request("run", arguments, steps=steps))
-    found = {n: Outputs(r.arrays, tuple(r.reply["dtypes"])) for n, r in runs.items() if r.ok}
+    found = {n: outputs_of(r) for n, r in runs.items() if r.ok}
     if len(found) < 2:
         told = "; ".join(f"{n}: {r.message[:200]}" for n, r in runs.items() if not r.ok)
         raise UsageError(f"fewer than two targets can run the model, nothing to compare: {told}")

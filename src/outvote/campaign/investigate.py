@@ -111,7 +111,7 @@ class Investigator:
         for layer in map(model.layer, judged.odd):
             known = self._guilty.get(signature(layer), {})
             report.again.update(known)
-            if not known and digest_of(model.digests()[layer.name], seed.name) not in self._cleared:
+            if not known and _key(seed, model, [layer.name]) not in self._cleared:
                 fresh.append(layer)
         if not fresh:
             return
@@ -125,7 +125,7 @@ class Investigator:
             found = self.isolate(layer, given)
             report.findings += found
             if not found:
-                self._clear(digest_of(model.digests()[layer.name], seed.name))
+                self._clear(_key(seed, model, [layer.name]))
 
     def _clear(self, key: str) -> None:
         if len(self._cleared) > _REMEMBERED:
@@ -195,8 +195,7 @@ class Investigator:
         report: Report,
     ) -> None:
         """Outputs that differ, and no new layer does: rounding that adds up, or an older layer."""
-        digests = case.model.digests()
-        key = digest_of([digests[ref.producer] for ref in case.model.outputs], seed.name)
+        key = _key(seed, case.model, [ref.producer for ref in case.model.outputs])
         if key in self._cleared:  # the same outputs as before: a branch of their own was added
             report.rounding = True
             return
@@ -237,6 +236,12 @@ class Investigator:
 def signature(layer: Layer) -> str:
     """Layers that would show the same fault: same kind, same parameters."""
     return digest_of(layer.kind, parameters_of(layer), layer.config.get("dtype"))
+
+
+def _key(seed: Seed, model: Model, names: Iterable[str]) -> str:
+    """What layers compute from the inputs of a seed."""
+    digests = model.digests()
+    return digest_of([digests[name] for name in names], seed.name)
 
 
 def _failure_key(target: str, layer: str | None, message: str, model: Model) -> str:

@@ -71,6 +71,11 @@ class Layer:
         """Names of the layers and model inputs that feed this layer, each once."""
         return tuple(dict.fromkeys(ref.producer for ref in self.refs()))
 
+    @property
+    def dtype(self) -> str | None:
+        """The type that the layer computes in; None where its configuration does not say."""
+        return dtype_name(self.config.get("dtype"))
+
     @cached_property
     def json(self) -> Json:
         """The layer as plain data, made once: most layers of a mutant are its parent's."""
@@ -212,6 +217,13 @@ def with_refs(structure: Json, change: Callable[[Ref], Ref]) -> Json:
     if isinstance(structure, list | tuple):
         return [with_refs(value, change) for value in structure]
     return structure
+
+
+def dtype_name(told: Json) -> str | None:
+    """The name of a type: configurations hold it as such, or as a policy."""
+    if isinstance(told, Mapping):
+        told = told.get("config", {}).get("name")
+    return None if told is None else str(told)
 
 
 def digest_of(*parts: Json) -> str:

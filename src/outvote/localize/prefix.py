@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from outvote.core.arrays import Array
 from outvote.core.model import Layer, Model, Ref
-from outvote.judge.compare import Outputs, Settings, model_tolerance
+from outvote.judge.compare import Settings, model_tolerance
+from outvote.localize.hidden import outputs_of
 from outvote.localize.isolated import distance
 from outvote.run.pool import Pool, Request
 
@@ -29,7 +30,7 @@ def first_deviating_layer(
         runs = pool.ask_all(targets, Request("run", arguments, steps=len(cut.layers)))
         if not all(run.ok for run in runs.values()):
             return False
-        a, b = (Outputs(runs[n].arrays, tuple(runs[n].reply["dtypes"])) for n in targets)
+        a, b = (outputs_of(runs[n]) for n in targets)
         return not distance(a, b) < tolerance
 
     low, high = 0, len(model.layers) - 1

@@ -22,7 +22,7 @@ _SHAPES: Mapping[int, tuple[tuple[int, ...], ...]] = {
     4: ((4, 4, 3, 2), (3, 5, 4, 2)),
     5: ((2, 3, 4, 3, 2),),
 }
-_BOUNDARIES = [-1.0, -0.5, 0.0, 0.5, 1.0]  # turn floats into the whole numbers some layers read
+_BOUNDARIES = [-1.0, -0.5, 0.0, 0.5, 1.0]  # between the whole numbers that floats turn into
 
 
 class Impossible(Exception):  # noqa: N818 - no error: this draw did not work out
@@ -113,7 +113,11 @@ class Chain:
             shapes = _SHAPES[rank]
             self.reshape(shapes[int(self._rng.integers(len(shapes)))])
         if kind.whole_numbers and self.spec.is_float:
-            self.must("Discretization", {"bin_boundaries": _BOUNDARIES})
+            self.round()
+
+    def round(self) -> None:
+        """Turn floats into whole numbers."""
+        self.must("Discretization", {"bin_boundaries": _BOUNDARIES})
 
     def restore(self, spec: Spec) -> None:
         """Lead back to the shape the chain began with, and add what was there."""

@@ -1,7 +1,7 @@
 """Tensors that layers are seldom given, made of ordinary layers behind a tensor.
 
 Each way leads the end of a chain to numbers with one property. Add one to `WAYS`: a function of
-the chain that keeps the shape of an instance, or raises `Impossible`.
+the chain that gives a tensor of the same rank, or raises `Impossible`.
 """
 
 from __future__ import annotations
@@ -12,14 +12,13 @@ import numpy as np
 
 from outvote.mutate.chains import Chain, Impossible
 
-_BOUNDARIES = [-1.0, -0.5, 0.0, 0.5, 1.0]
 _HUGE = 2e19  # twice: numbers above 0.85 become infinite in float32
-_BACK = 1e-37
+_BACK = 1e-37  # a normal number: some libraries take smaller ones for zero
 
 
 def whole_numbers(chain: Chain) -> None:
     """Integers."""
-    chain.must("Discretization", {"bin_boundaries": _BOUNDARIES})
+    chain.round()
 
 
 def ties(chain: Chain) -> None:

@@ -20,13 +20,7 @@ from outvote.mutate.subject import Spec
 def current(kind: Kind, layer: Layer) -> dict[str, Any]:
     """The parameters that a layer has now, as its constructor takes them."""
     known = {name: layer.config[name] for name in kind.parameters if name in layer.config}
-    return {**known, "dtype": dtype_of(layer)} if "dtype" in layer.config else known
-
-
-def dtype_of(layer: Layer) -> str:
-    """The type in which a layer computes; files hold it as a name or as a policy."""
-    told = layer.config.get("dtype") or "float32"
-    return str(told["config"]["name"]) if isinstance(told, Mapping) else str(told)
+    return {**known, "dtype": layer.dtype or "float32"} if "dtype" in layer.config else known
 
 
 def others(kind: str, name: str, value: Any) -> list[Any]:

@@ -45,6 +45,7 @@ class Examiner:
     settings: Settings
     seconds: float = _SECONDS
     bench: Bench = field(init=False)
+    _localizers: dict[str, Localizer] = field(default_factory=dict)  # by who builds layers
 
     def __post_init__(self) -> None:
         self.bench = Bench(self.pool, self.targets, self.settings)
@@ -216,10 +217,12 @@ class Examiner:
         right = [n for n in seen.outputs if n not in wrong]
         if len(whole.model.layers) != 1 or not right:
             return ()
-        localizer = Localizer(self.pool, self._builder(seen), seconds=self.seconds)
+        builder = self._builder(seen)
+        if builder not in self._localizers:  # it knows that worker's catalogue
+            self._localizers[builder] = Localizer(self.pool, builder, seconds=self.seconds)
         given = [(array, None) for array in whole.inputs]
         names = (min(right, key=self._slowness), wrong[0])
-        return tuple(localizer.parameters(whole.last, given, names)[0])
+        return tuple(self._localizers[builder].parameters(whole.last, given, names)[0])
 
     def _matter(
         self, specimen: Specimen, seen: Observation

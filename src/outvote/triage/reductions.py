@@ -14,11 +14,9 @@ from outvote.core.model import Input, Layer, Model, Ref, with_refs
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
 from outvote.localize.prefix import prefix
-from outvote.mutate.variants import dtype_of
 from outvote.triage.plain import PATTERNS
 
 _ROWS = 8
-_OTHER_FLOATS = ("float16", "bfloat16", "float64", "mixed_float16", "mixed_bfloat16")
 _NOT_FOR_SIZE = ("name", "dtype", "trainable", "seed", "axis", "epsilon", "momentum", "rate")
 
 
@@ -195,7 +193,7 @@ def default_parameters(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
     """Parameters at their defaults: the type, then all others, then one at a time."""
     known = keras.defaults(specimen)
     for layer in specimen.model.layers:
-        if dtype_of(layer) in _OTHER_FLOATS:
+        if "float" in (layer.dtype or "") and layer.dtype != "float32":
             yield from _rebuilt(specimen, layer, {**layer.config, "dtype": "float32"}, keras)
         other = {k: v for k, v in known.get(layer.name, {}).items() if layer.config.get(k, v) != v}
         bold = [other] if len(other) > 1 else []

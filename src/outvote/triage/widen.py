@@ -10,6 +10,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
+from outvote.core.model import dtype_name
 from outvote.core.specimen import Specimen
 
 _NARROW = ("float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16")
@@ -40,7 +41,7 @@ def _widened(config: Any) -> Any:
     if isinstance(config, Mapping):
         return {
             key: "float64"
-            if key == "dtype" and _policy(value) in _NARROW
+            if key == "dtype" and dtype_name(value) in _NARROW
             else value
             if key == "dtype"
             else _widened(value)
@@ -49,9 +50,3 @@ def _widened(config: Any) -> Any:
     if isinstance(config, list | tuple):
         return [_widened(item) for item in config]
     return config
-
-
-def _policy(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return value.get("config", {}).get("name")
-    return value

@@ -23,16 +23,26 @@ from outvote.triage.reference.call import Call, NotCovered, call_of
 Compute = Callable[[Call], list[Array]]
 # What NumPy and Python raise where a layer cannot be computed at all: a kernel larger than its
 # input, an axis that is not there. Targets may accept such a case; the reference does not.
-_REFUSED = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
+REFUSED = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
 
 
 def reference(layer: Layer, weights: Sequence[Array], given: Sequence[State]) -> list[Array] | None:
-    """The layer's outputs in inference mode, in float64; None where this is not covered."""
+    """The layer's outputs in inference mode, in float64; None where there are none to be had."""
+    try:
+        return strict_reference(layer, weights, given)
+    except REFUSED:
+        return None
+
+
+def strict_reference(
+    layer: Layer, weights: Sequence[Array], given: Sequence[State]
+) -> list[Array] | None:
+    """The same; None where this is not covered. It raises where nothing can be computed."""
     try:
         # NaN and infinity in the input are numbers like others here: they go where they go.
         with np.errstate(all="ignore"):
             return compute(call_of(layer, weights, given))
-    except (NotCovered, *_REFUSED):
+    except NotCovered:
         return None
 
 
