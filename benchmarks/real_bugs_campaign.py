@@ -3,10 +3,10 @@
     python benchmarks/real_bugs_campaign.py --minutes 10
     python benchmarks/real_bugs_campaign.py --versions 3.3.3,3.14.1 --minutes 5
 
-One campaign per bad version (benchmarks/real_bugs.py lists them), from small seeds that hold none
-of the layers. A bug counts as found when a finding names its kind of layer and accuses its
-target, and its repro.py exits 1 in the bad version and 0 in the one that mends the bug: another
-fault of the same layer does not count. For live bugs there is no such version to ask.
+One campaign per bad version (benchmarks/real_bugs.py lists them), from the zoo's tiny seeds, that
+hold none of the layers. A bug counts as found when a finding names its kind of layer and accuses
+its target, and its repro.py exits 1 in the bad version and 0 in the one that mends the bug:
+another fault of the same layer does not count. For live bugs there is no such version to ask.
 """
 
 from __future__ import annotations
@@ -26,31 +26,12 @@ from outvote.core.target import Target
 from outvote.environments.provide import provide
 from outvote.fuzzing import start
 from outvote.targets import choose, known_targets
+from outvote.zoo.catalog import GROUPS
+from outvote.zoo.seeds import seed_file
 from real_bugs import BUGS, Bug
 
 _BY_LAYER = (1, 2, 3, 5, 6, 7, 12, 13, 14, 15, 16)  # shown by one layer on ordinary numbers
 _BACKENDS = ("tensorflow", "torch", "numpy")  # JAX compiles every shape: it joins where accused
-_SHAPES = {
-    "one": (1,),
-    "vector": (6,),
-    "sequence": (7, 4),
-    "image": (5, 6, 4),
-    "volume": (4, 4, 4, 2),
-}
-_SEEDS = """
-import os, sys
-os.environ["KERAS_BACKEND"] = "numpy"
-import keras, numpy as np
-from keras import layers
-folder, shapes = sys.argv[1], eval(sys.argv[2])
-for name, shape in shapes.items():
-    x = keras.Input(shape)
-    y = layers.Activation("tanh")(layers.Activation("linear")(x))
-    y = layers.Flatten()(y) if len(shape) > 1 else y
-    keras.Model(x, layers.Dense(3)(y)).save(f"{folder}/{name}.keras")
-    data = np.random.default_rng(0).normal(size=(2, *shape)).astype("float32")
-    np.savez(f"{folder}/{name}.npz", x=data)
-"""
 
 
 def main() -> None:
@@ -64,7 +45,7 @@ def main() -> None:
     versions = dict.fromkeys(bug.bad or "installed" for bug in wanted)
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        seeds = make_seeds(Path(folder))
+        seeds = tuple(SeedFile(name, *seed_file(name)) for name in GROUPS["tiny"])
         for version in versions:
             if options.versions and version not in options.versions.split(","):
                 continue
@@ -73,13 +54,6 @@ def main() -> None:
             found += campaign(rows, version, seeds, out, options)
     hits = [row for row in found if row[1] is not None]
     print(f"found {len(hits)} of {len(found)}")
-
-
-def make_seeds(folder: Path) -> tuple[SeedFile, ...]:
-    subprocess.run([sys.executable, "-c", _SEEDS, str(folder), repr(_SHAPES)], check=True)
-    return tuple(
-        SeedFile(name, folder / f"{name}.keras", folder / f"{name}.npz") for name in _SHAPES
-    )
 
 
 def campaign(

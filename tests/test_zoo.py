@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -41,9 +42,10 @@ def small_npz(path: Path, x: Array, y: Array) -> str:
 
 def test_the_groups_are_those_of_the_papers() -> None:
     assert {name: len(members) for name, members in GROUPS.items()} == {
-        "all": 20,
+        "all": 25,
         "lemon": 12,
         "audee": 7,
+        "tiny": 5,
     }
     assert [entry.name for entry in find_entries(["lenet5", "audee", "gru-imdb"])] == [
         "lenet5",
@@ -81,7 +83,7 @@ def test_the_guide_has_the_figures_of_the_table() -> None:
 # Samples
 
 
-@pytest.mark.parametrize("name", ["lenet5", "lstm-sine", "lstm-stock", "lstm-imdb"])
+@pytest.mark.parametrize("name", ["lenet5", "lstm-sine", "lstm-stock", "lstm-imdb", "tiny-volume"])
 def test_generated_samples_fit_their_model_and_repeat(name: str) -> None:
     entry = ENTRIES[name]
     x, y = generated(entry, 50, 3)
@@ -415,3 +417,13 @@ def test_the_command_writes_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> 
     assert "Traceback" not in err
     left = sorted(path.name for path in (tmp_path / "zoo").iterdir())
     assert left == ["residual-mlp.keras", "residual-mlp.npz"]
+
+
+@pytest.mark.frameworks
+def test_layers_are_tried_on_the_tiny_models_where_no_seed_is_named(tmp_path: Path) -> None:
+    command = "fuzz --strategy layers --targets numpy,torch --budget 5 --minimise 0 --confirm 0"
+    out = tmp_path / "campaign"
+    assert main([*command.split(), "--quiet", "--out", str(out)]) in (0, 1)
+    result = json.loads((out / "result.json").read_text())
+    assert [seed["name"] for seed in result["seeds"]] == list(GROUPS["tiny"])
+    assert result["tested"] == 5

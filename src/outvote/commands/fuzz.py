@@ -35,6 +35,8 @@ examples:
       the same budget again with the other strategy; the report holds both
   outvote fuzz lenet5 --strategy audee --search gradient
       other parameters, illegal values, and inputs led to where targets differ
+  outvote fuzz --strategy layers --targets tensorflow,jax,torch,numpy,openvino --budget 20m
+      single layers of every kind on tiny seeds: the quickest way to what one layer shows
   outvote fuzz --resume baseline --budget 2000
       go on with a campaign that was stopped, or wants more
   outvote fuzz lenet5 --budget 20m --known known.toml --fail-on bug
@@ -52,7 +54,12 @@ def add(commands: Any) -> None:
         epilog=_EXAMPLES,
         formatter_class=RAW,
     )
-    fuzz.add_argument("seeds", nargs="*", metavar="SEED", help="model file, or name in the zoo")
+    fuzz.add_argument(
+        "seeds",
+        nargs="*",
+        metavar="SEED",
+        help="model file, or name or group in the zoo; `--strategy layers` needs none",
+    )
     fuzz.add_argument(
         "--data",
         type=Path,
@@ -210,7 +217,7 @@ def _fuzz(options: argparse.Namespace) -> int:
     else:
         out = options.out
         job = FuzzJob(
-            seeds=seeds_of(options.seeds, options.data or []),
+            seeds=seeds_of(_seed_names(options), options.data or []),
             targets=tuple(choose(options.targets or _default(known), known)),
             strategy=options.strategy,
             budget=wanted or Budget(mutants=500),
@@ -247,6 +254,14 @@ def _default(known: Any) -> list[str] | None:
 
     found = [n for n in ("tensorflow", "jax", "torch") if not missing_packages(known[n])]
     return found if len(found) > 1 else None
+
+
+def _seed_names(options: argparse.Namespace) -> list[str]:
+    """Seeds as given, groups of the zoo as their members; `layers` wants tensors of every rank."""
+    from outvote.zoo.catalog import GROUPS
+
+    given = options.seeds or (["tiny"] if options.strategy == "layers" else [])
+    return [m for name in given for m in ([name] if _is_file(name) else GROUPS.get(name, [name]))]
 
 
 def seeds_of(wanted: list[str], data: list[Path]) -> Any:

@@ -23,7 +23,7 @@ examples:
   outvote check zoo/lenet5.keras --data zoo/lenet5.npz
       what to do with them
 """
-_NAMES = "models of `outvote zoo list`, or the groups lemon, audee, all"
+_NAMES = "models of `outvote zoo list`, or the groups lemon, audee, tiny, all"
 
 
 def add(commands: Any) -> None:
@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
     zoo = commands.add_parser(
         "zoo",
         help="build or train the seed models of the papers, by name",
-        description="The seed models of LEMON and AUDEE, and two of ours: list, build or train "
+        description="The seed models of LEMON and AUDEE, and some of ours: list, build or train "
         "them.",
         epilog=_EXAMPLES,
         formatter_class=RAW,

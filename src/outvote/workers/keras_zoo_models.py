@@ -119,6 +119,12 @@ def residual_mlp(x: Tensor) -> Tensor:
     return layers.Concatenate(name="both")([layers.Multiply(name="gated")([x, gate]), x])
 
 
+def tiny(x: Tensor) -> Tensor:
+    """Next to nothing: places of one shape where a campaign can try layers."""
+    x = layers.Activation("tanh", name="tanh")(layers.Activation("linear", name="start")(x))
+    return layers.Flatten(name="flatten")(x)
+
+
 def lstm_two(x: Tensor) -> Tensor:
     """LEMON's LSTM-1: two recurrent layers."""
     x = layers.LSTM(50, return_sequences=True, name="lstm1")(x)
@@ -159,7 +165,7 @@ def transformer(x: Tensor) -> Tensor:
 
 FAMILIES: dict[str, Family] = {
     **{f.__name__: f for f in (lenet5, lenet5_wide, alexnet, resnet20, vgg16_small)},
-    **{f.__name__: f for f in (residual_mlp, lstm_two, lstm_one, transformer)},
+    **{f.__name__: f for f in (residual_mlp, tiny, lstm_two, lstm_one, transformer)},
     "simple_rnn": _recurrent(layers.SimpleRNN),
     "lstm": _recurrent(layers.LSTM),
     "gru": _recurrent(layers.GRU),

@@ -20,7 +20,7 @@ class Entry:
     name: str
     papers: tuple[str, ...]
     family: str  # what builds it: in outvote.workers.keras_zoo_models, or in keras.applications
-    data: str  # what it is trained on by default: digits, sine, walk or tokens
+    data: str  # what it is trained on by default: digits, sine, walk, tokens or sums
     shape: tuple[int, ...]
     layers: int
     weights: int
@@ -33,17 +33,20 @@ class Entry:
 
     @property
     def takes(self) -> str:
-        """images, sequences or tokens: the form of its inputs."""
-        return {"digits": "images", "tokens": "tokens"}.get(self.data, "sequences")
+        """images, sequences, tokens or arrays (of one shape): the form of its inputs."""
+        forms = {"digits": "images", "tokens": "tokens", "sums": "arrays"}
+        return forms.get(self.data, "sequences")
 
     @property
     def is_classifier(self) -> bool:
-        return self.takes != "sequences"
+        return self.takes in ("images", "tokens")
 
     def sized(self, size: int | None) -> Entry:
         """The same model for images of another side, or sequences of another length."""
         if size is None:
             return self
+        if self.takes == "arrays":
+            raise UsageError(f"{self.name} has one size; leave out --size {size}")
         if size < self.smallest:
             raise UsageError(f"{self.name} needs --size {self.smallest} or more; received {size}")
         sides = 2 if self.takes == "images" else 1
@@ -92,6 +95,11 @@ _TABLE = (
     Entry("transformer", (), "transformer", "tokens", (32,),
           19, 84_258, rate=3e-3, outputs=2, vocabulary=_VOCABULARY),
     Entry("residual-mlp", (), "residual_mlp", "digits", (8, 8, 1), 19, 20_842, smallest=4),
+    Entry("tiny-number", (), "tiny", "sums", (1,), 5, 6, outputs=3),
+    Entry("tiny-vector", (), "tiny", "sums", (6,), 5, 21, outputs=3),
+    Entry("tiny-sequence", (), "tiny", "sums", (7, 4), 5, 87, outputs=3),
+    Entry("tiny-image", (), "tiny", "sums", (5, 6, 4), 5, 363, outputs=3),
+    Entry("tiny-volume", (), "tiny", "sums", (4, 4, 4, 2), 5, 387, outputs=3),
 )
 # fmt: on
 ENTRIES = {entry.name: entry for entry in _TABLE}
@@ -99,6 +107,7 @@ GROUPS = {
     "all": tuple(ENTRIES),
     "lemon": tuple(entry.name for entry in _TABLE if "LEMON" in entry.papers),
     "audee": tuple(entry.name for entry in _TABLE if "AUDEE" in entry.papers),
+    "tiny": tuple(entry.name for entry in _TABLE if entry.family == "tiny"),
 }
 
 

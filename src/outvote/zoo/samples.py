@@ -25,6 +25,8 @@ def generated(entry: Entry, count: int, seed: int) -> Samples:
         return _gratings(entry, count, rng)
     if entry.takes == "tokens":
         return _opinions(entry, count, rng)
+    if entry.takes == "arrays":
+        return _sums(entry, count, rng)
     return _sines(entry, count, rng) if entry.data == "sine" else _walks(entry, count, rng)
 
 
@@ -52,6 +54,16 @@ def _opinions(entry: Entry, count: int, rng: np.random.Generator) -> Samples:
     words = rng.integers(0, common // entry.outputs, (count, 4)) * entry.outputs + labels[:, None]
     np.put_along_axis(x, places, words, axis=1)
     return x.astype(np.int32), labels
+
+
+def _sums(entry: Entry, count: int, rng: np.random.Generator) -> Samples:
+    """Arrays of numbers; the answers are sums over every so many of them."""
+    x = rng.normal(0, 1, (count, *entry.shape)).astype(np.float32)
+    flat = np.tanh(x.reshape(count, -1))
+    answers = [
+        flat[:, i % flat.shape[1] :: entry.outputs].sum(axis=1) for i in range(entry.outputs)
+    ]
+    return x, np.stack(answers, axis=1)
 
 
 def _sines(entry: Entry, count: int, rng: np.random.Generator) -> Samples:
@@ -97,7 +109,12 @@ def fitted(entry: Entry, arrays: Mapping[str, Array], source: str) -> tuple[Entr
             f"{source} must hold {_FEWEST} samples or more, as many in x as in y; "
             f"x has shape {x.shape}, y has {y.shape}"
         )
-    fit = {"images": _fit_images, "tokens": _fit_tokens, "sequences": _fit_sequences}
+    fit = {
+        "images": _fit_images,
+        "tokens": _fit_tokens,
+        "sequences": _fit_sequences,
+        "arrays": _fit_arrays,
+    }
     entry, x = fit[entry.takes](entry, x, source)
     if not entry.is_classifier:
         y = y.reshape(len(y), -1).astype(np.float32)
@@ -153,6 +170,12 @@ def _fit_tokens(entry: Entry, x: Array, source: str) -> tuple[Entry, Array]:
         raise _wrong_shape(entry, x, source, "tokens (count, length), whole numbers from 0")
     _refuse_more("tokens", x.max() + 1, _MOST_TOKENS, f"x of {source}")
     return replace(entry, shape=x.shape[1:], vocabulary=int(x.max()) + 1), x.astype(np.int32)
+
+
+def _fit_arrays(entry: Entry, x: Array, source: str) -> tuple[Entry, Array]:
+    if x.shape[1:] != entry.shape:
+        raise _wrong_shape(entry, x, source, f"arrays of shape {entry.shape}")
+    return entry, x.astype(np.float32)
 
 
 def _fit_sequences(entry: Entry, x: Array, source: str) -> tuple[Entry, Array]:
