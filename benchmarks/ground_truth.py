@@ -10,7 +10,7 @@
 
 The faults are in ground_truth_faults.py, a setup script for each in ground_truth/. Each is planted
 in one target beside two released ones, and exposed by `check` on a small model, or by a campaign
-of `fuzz` from a seed without the faulty layer. Printed for each: found, who is accused, which layer
+of `fuzz --strategy layers` from tiny seeds. Printed for each: found, who is accused, which layer
 stands first, the verdict, the length of the repro. Controls are no faults: none may be a bug.
 """
 

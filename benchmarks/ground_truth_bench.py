@@ -31,11 +31,11 @@ from outvote.result import check_result
 from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 from outvote.targets import BUILT_IN
+from outvote.zoo.catalog import GROUPS
 
 BACKENDS = ("tensorflow", "jax", "torch")
 PLANTED = "planted"
 LIMITS = Limits(silence_seconds=25.0)  # shorter than by default: one fault hangs on purpose
-_RULES = ("LA", "MLA", "LR", "LC", "AFRp")  # those that bring new layers and activations
 
 _BUILD = """
 import json, sys
@@ -129,12 +129,12 @@ def run_campaign(
     """What `outvote fuzz` writes into result.json; it ends when the planted fault is found."""
     assert fault.campaign is not None
     job = FuzzJob(
-        seeds=seeds_of([fault.campaign.seed], []),
+        seeds=seeds_of(list(GROUPS["tiny"]), []),
         targets=targets,
         budget=Budget(mutants=fault.campaign.mutants),
         seed=fault.campaign.number,
-        rules=_RULES,
-        inputs=8,
+        strategy="layers",
+        inputs=4,
         limits=LIMITS,
     )
     out.mkdir(parents=True)

@@ -29,7 +29,7 @@ def make(t):
         return rng.normal(size=shape).astype(t.dtype)
     return rng.integers(0, 7, shape).astype(t.dtype)
 x = [make(t) for t in model.inputs]
-y = keras.tree.flatten(model(x if len(x) > 1 else x[0]))
+y = keras.tree.flatten(model(x if len(x) > 1 else x[0], training=False))
 np.savez(PATH, **{f"x{i}": a for i, a in enumerate(x)},
          **{f"y{i}": np.asarray(ops.convert_to_numpy(a)) for i, a in enumerate(y)})
 """
@@ -97,6 +97,12 @@ model = keras.Model(x, [layers.Dense(2)(seq), state])
     "a sequential with wrappers": """
 model = keras.Sequential([keras.Input((5, 8, 3)), layers.TimeDistributed(layers.Conv1D(4, 3)),
     layers.TimeDistributed(layers.Flatten()), layers.LSTM(6), layers.Dropout(0.5), layers.Dense(2)])
+""",
+    "augmentation, and dropout that was traced in training": """
+augment = keras.Sequential([layers.RandomFlip(), layers.RandomRotation(0.3)])
+x = keras.Input((8, 9, 3))
+y = layers.RandomCrop(6, 5)(layers.Dropout(0.5)(augment(x), training=True))
+model = keras.Model(x, layers.Flatten()(layers.RandomBrightness(0.4)(y)))
 """,
     "adapted normalisation": """
 norm = layers.Normalization()

@@ -39,6 +39,7 @@ from outvote.triage.examine import Examiner
 Watch = Callable[[str, Pool, Sequence[str]], AbstractContextManager[object]]
 _RANDOM_INPUTS = 8
 _HARDLY = 1e-3  # outputs that move less than this from input to input carry no evidence
+_CHAOTIC = 0.1  # a noise floor behind which any fault could hide
 
 
 @dataclass(frozen=True)
@@ -238,6 +239,13 @@ def _look_inside(job: Job, checked: Checked, pool: Pool, blame: Blame, watch: Wa
     if hidden and not job.every_layer and not checked.warnings:
         found = [f if _stands_out(f, checked.comparisons) else _harmless(f) for f in found]
     checked.findings += found
+    floor = checked.noise.largest() if checked.noise is not None else 0.0
+    if hidden and floor > _CHAOTIC:
+        checked.warnings.append(
+            f"one unit in the last place of tensors moves the outputs by {floor:.1g} (relative): "
+            "the model is chaotic or draws random numbers, and its outputs say nothing of the "
+            "targets; every layer was compared alone"
+        )
 
 
 def _stands_out(finding: Finding, pairs: Sequence[Comparison]) -> bool:

@@ -42,6 +42,7 @@ _RANKS: Mapping[str, tuple[int, ...]] = {
     "CenterCrop": _IMAGE,
     "ContrastLimitedAdaptiveHistogramEqualization": _IMAGE,
     "Equalization": _IMAGE,
+    "RandomCrop": _IMAGE,
     "Resizing": _IMAGE,
     "Solarization": _IMAGE,
     "MelSpectrogram": (1,),
@@ -60,6 +61,7 @@ _TWO_ARGUMENTS = ("MultiHeadAttention", "GroupedQueryAttention")
 _WHOLE_NUMBERS = (
     "Embedding ReversibleEmbedding Hashing HashedCrossing IntegerLookup CategoryEncoding"
 ).split()
+_AUGMENTS = "passes its input on, except in training"
 NOT_DRAWN: Mapping[str, str] = {
     **dict.fromkeys(
         ("Layer", "Wrapper", "InputLayer", "Pipeline"), "has no computation of its own"
@@ -69,7 +71,7 @@ NOT_DRAWN: Mapping[str, str] = {
     **dict.fromkeys(("StringLookup", "TextVectorization"), "reads strings"),
     "HashedCrossing": "reads a pair of integer tensors",
     "MaxNumBoundingBoxes": "reads bounding boxes",
-    **dict.fromkeys(("AugMix", "CutMix", "MixUp", "RandAugment"), "draws random numbers"),
+    **dict.fromkeys(("AugMix", "CutMix", "MixUp", "RandAugment"), _AUGMENTS),
     **dict.fromkeys(
         ("LSTMCell", "GRUCell", "SimpleRNNCell", "StackedRNNCells"), "drawn inside RNN"
     ),
@@ -149,8 +151,8 @@ class Catalogue:
 def _why_not(name: str, parameters: Sequence[Mapping[str, Any]]) -> str | None:
     if name in NOT_DRAWN:
         return NOT_DRAWN[name]
-    if name.startswith("Random"):
-        return "draws random numbers"
+    if name.startswith("Random") and name != "RandomCrop":  # which crops, or resizes, always
+        return _AUGMENTS
     unknown = [p["name"] for p in parameters if p["required"] and p["name"] not in PARAMETERS]
     return f"no values are known for its parameter {unknown[0]}" if unknown else None
 

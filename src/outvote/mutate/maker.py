@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class Made:
     outputs: tuple[Spec, ...]
     joined: bool
     firsts: tuple[Array, ...] = ()  # values of the weights that are not floats
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Maker:
@@ -80,6 +81,7 @@ class Maker:
             tuple(Spec(tuple(shape), dtype) for shape, dtype in run.reply["outputs"]),
             arguments["joined"],
             run.arrays,
+            run.reply.get("kwargs", {}),
         )
 
     def _answer(self, arguments: Mapping[str, Any]) -> Run:
@@ -108,6 +110,7 @@ class Maker:
             kind=made.spec["kind"],
             config={**made.spec["config"], "name": name},
             args=[refs] if made.joined else refs,
+            kwargs=made.kwargs,
             weights=tuple(weights),
             module=made.spec["module"],
             registered=made.spec["registered"],

@@ -13,6 +13,7 @@ from keras import tree
 
 from outvote.core.arrays import Array
 from outvote.workers.keras_graph import zeros_for_weights
+from outvote.workers.keras_inference import inference_arguments
 from outvote.workers.main import Refused
 
 _GENERAL = ("self", "args", "kwargs", "name", "trainable", "dtype", "autocast")
@@ -81,7 +82,7 @@ def make(
     tensors = [keras.KerasTensor(shape, dtype) for shape, dtype in given]
     with zeros_for_weights():
         layer = instance(kind, parameters)
-        outputs = tree.flatten(layer(tensors) if joined else layer(*tensors))
+        outputs = tree.flatten(_called(layer, tensors, joined))
     if tried:
         _require_announced(layer, given, joined, outputs)
     weights, firsts = [], []
@@ -99,6 +100,7 @@ def make(
             "registered": spec["registered_name"],
             "build": spec.get("build_config"),
         },
+        "kwargs": inference_arguments(layer),
         "weights": weights,
         "outputs": [
             [list(tensor.shape), keras.backend.standardize_dtype(tensor.dtype)]
@@ -107,13 +109,18 @@ def make(
     }, firsts
 
 
+def _called(layer: Any, tensors: Sequence[Any], joined: bool) -> Any:
+    given = inference_arguments(layer)
+    return layer(tensors, **given) if joined else layer(*tensors, **given)
+
+
 def _require_announced(layer: Any, given: Sequence[Any], joined: bool, announced: Any) -> None:
     """Refuse a layer that gives another shape than it announced; one that fails is accepted."""
     zeros = [
         keras.ops.zeros([2 if n is None else n for n in shape], dtype) for shape, dtype in given
     ]
     try:
-        outputs = tree.flatten(layer(zeros) if joined else layer(*zeros))
+        outputs = tree.flatten(_called(layer, zeros, joined))
     except Exception:  # whether it works is for the targets to show
         return
     for tensor, symbol in zip(outputs, announced, strict=True):

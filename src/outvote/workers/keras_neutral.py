@@ -15,6 +15,7 @@ from keras.src.models import Functional, Sequential
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.workers.keras_graph import Graph, Workshop
+from outvote.workers.keras_inference import inference_arguments
 from outvote.workers.main import Refused
 
 Tensors = dict[int, Ref]  # id of a symbolic tensor -> where it comes from in the neutral graph
@@ -92,6 +93,8 @@ class _Flattener:
         operation = node.operation
         args = _encode(list(node.arguments.args), tensors)
         kwargs = _encode(node.arguments.kwargs, tensors)
+        kwargs.pop("training", None)  # what a model was traced with; `predict` overrules it
+        kwargs |= inference_arguments(operation)
         first = self._first_call.get(id(operation))
         if first is not None:
             return replace(first, name=label, args=args, kwargs=kwargs, shares=first.name)

@@ -31,8 +31,9 @@ _UNUSUAL = 0.35
 
 def apply(subject: Subject, site: Ref, tools: Tools, rng: np.random.Generator) -> Subject:
     kinds = list(tools.catalogue.kinds.values())
-    # A kind with more parameters has more to try.
-    weights = np.array([1.0 + len(kind.parameters) for kind in kinds])
+    # A kind with more parameters has more to try. All are drawn at once, so that it takes only
+    # about the logarithm of their number to meet every pair of values.
+    weights = np.array([1.0 + np.log2(1 + len(kind.parameters)) for kind in kinds])
     for _ in range(_KINDS):
         kind = kinds[int(rng.choice(len(kinds), p=weights / weights.sum()))]
         chain = Chain(subject, site, tools, rng)
