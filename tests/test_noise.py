@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from outvote.checking import read_model
+from outvote.checking import Job, check_in, read_model
 from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.target import Outcome, Run
 from outvote.data import Data
@@ -93,3 +93,20 @@ def test_a_nan_in_one_instance_moves_no_other(
         moved = real_pool.ask(name, Request("run", {**arguments, "jitter": 1})).arrays[0]
         assert 0 < np.abs(plain[0] - moved[0]).max() < 1e-5
         assert np.isnan(moved[1]).all()
+
+
+@pytest.mark.frameworks
+def test_outputs_that_are_all_noise_are_no_silent_agreement(
+    real_pool: Pool, keras_file: Callable[..., Path]
+) -> None:
+    """A random number generator, poorly: digits that rounding decides become the answer."""
+    path = keras_file("""
+x = keras.Input((64,))
+y = layers.LayerNormalization(name="mix")(layers.Activation("gelu")(x))
+model = keras.Model(x, ops.sin(layers.Rescaling(1e8, name="loud")(y)))
+""")
+    targets = tuple(real_pool.targets[name] for name in ("torch", "numpy"))
+    checked = check_in(real_pool, Job(path, targets))
+    assert checked.verdict == "consistent"
+    assert len(checked.warnings) == 1
+    assert "chaotic or draws random numbers" in checked.warnings[0]
