@@ -34,6 +34,7 @@ from outvote.targets import BUILT_IN
 from outvote.zoo.catalog import GROUPS
 
 BACKENDS = ("tensorflow", "jax", "torch")
+_QUICK = ("tensorflow", "torch", "numpy")  # beside a campaign: JAX compiles every shape
 PLANTED = "planted"
 LIMITS = Limits(silence_seconds=25.0)  # shorter than by default: one fault hangs on purpose
 
@@ -76,7 +77,8 @@ def build_cases(faults: Sequence[Fault], folder: Path) -> None:
 
 def open_pool() -> Pool:
     """The released targets; they stay up while patched ones come and go."""
-    return Pool([BUILT_IN[name] for name in BACKENDS], limits=LIMITS)
+    names = dict.fromkeys((*BACKENDS, *_QUICK))  # a worker starts when it is first asked
+    return Pool([BUILT_IN[name] for name in names], limits=LIMITS)
 
 
 def plant(pool: Pool, fault: Fault) -> tuple[Target, ...]:
@@ -84,7 +86,8 @@ def plant(pool: Pool, fault: Fault) -> tuple[Target, ...]:
     pool.stop(PLANTED)
     target = replace(BUILT_IN[fault.target], name=PLANTED, setup=fault.script)
     pool.add(target)
-    return (target, *(BUILT_IN[name] for name in BACKENDS if name != fault.backend))
+    released = _QUICK if fault.campaign else BACKENDS
+    return (target, *(BUILT_IN[name] for name in released if name != fault.backend))
 
 
 def effect(pool: Pool, fault: Fault, folder: Path) -> str:
