@@ -283,6 +283,22 @@ def test_listed_differences_name_layers_and_reasons() -> None:
 
 
 @pytest.mark.frameworks
+def test_a_listed_difference_needs_no_majority(real_pool: Any, keras_file: Any) -> None:
+    from outvote.checking import check_in
+
+    path = keras_file(
+        """
+x = keras.Input((6, 8, 3))
+model = keras.Model(x, layers.Resizing(9, 5, interpolation="bicubic")(x))
+"""
+    )
+    targets = tuple(real_pool.targets[name] for name in ("tensorflow", "torch"))
+    finding = only(check_in(real_pool, Job(path, targets, count=2)))
+    assert (finding.accused, finding.triage) == (None, "difference"), finding.reason
+    assert "different cubic kernels" in finding.reason
+
+
+@pytest.mark.frameworks
 def test_a_live_bug_becomes_a_script_of_forty_lines(
     real_pool: Any, keras_file: Any, tmp_path: Path
 ) -> None:

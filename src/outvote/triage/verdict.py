@@ -157,7 +157,7 @@ def _values(
 ) -> Verdict:
     vote = seen.vote
     if truth is None:
-        triage = "unknown" if not vote.decided else "difference" if meant else "bug"
+        triage = "difference" if meant else "bug" if vote.decided else "unknown"
         reason = meant.text if meant else f"{vote.reason}. No float64 result could be had."
         return Verdict(triage, vote.outvoted, reason)
     errors = errors_of(seen.outputs, truth.outputs)
@@ -202,10 +202,11 @@ def _all_wrong(
     if len(finite) == len(errors) and max(finite) <= 2 * min(finite):
         reason = f"{against}: none is nearer than the others."
         return Verdict("precision", (), reason, truth, errors)
-    if not seen.vote.decided:
+    if not seen.vote.decided and meant is None:
         return Verdict("unknown", (), f"{against}; {seen.vote.reason}.", truth, errors)
     triage = "difference" if meant else "bug"
-    reason = f"{meant.text if meant else seen.vote.reason}. {against}: none gives that."
+    told = meant.text if meant else f"{seen.vote.reason}."
+    reason = f"{told} {against}: none gives that."
     return Verdict(triage, seen.vote.outvoted, reason, truth, errors)
 
 
