@@ -54,6 +54,7 @@ def test_another_dtype_is_a_finding(fake_model: Path, fake_data: Path) -> None:
     checked = check_with(fake_model, fake_data, fake("a"), fake("bad", "dtype:soft"), fake("c"))
     (finding,) = checked.findings
     assert (finding.kind, finding.accused) == ("shape", "bad")
+    assert finding.title == "bad gives float64 instead of float32 in Softmax layer 'soft'"
     assert checked.comparisons[0].mismatch == "output 0 has dtype float32 against float64"
 
 

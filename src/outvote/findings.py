@@ -228,8 +228,26 @@ def title_of(kind: str, accused: str | None, layer: Layer, seen: Observation, al
     what = {
         "inconsistency": f"differs {far}",
         "nan": f"{'gives' if has_nan else 'drops'} NaN, unlike the others,",
-    }.get(kind, "gives another shape or dtype")
+    }.get(kind) or _other_form(accused, seen)
     return f"{accused} {what} in {place}"
+
+
+def _other_form(accused: str, seen: Observation) -> str:
+    """What an accused target gives that is of another shape or type, and what the others give."""
+    right = [n for n in seen.vote.majority if n in seen.outputs] or [
+        n for n in seen.outputs if n != accused
+    ]
+    if accused not in seen.outputs or not right:
+        return "gives another shape or dtype"
+    mine, theirs = seen.outputs[accused], seen.outputs[right[0]]
+    shapes, others = ([a.shape for a in o.arrays] for o in (mine, theirs))
+    if shapes != others:
+        return f"gives {_forms(shapes)} instead of {_forms(others)}"
+    return f"gives {_forms(mine.dtypes)} instead of {_forms(theirs.dtypes)}"
+
+
+def _forms(found: Sequence[object]) -> str:
+    return ", ".join(dict.fromkeys(map(str, found))) if found else "nothing"
 
 
 def _any_nan(arrays: Iterable[Any]) -> bool:
