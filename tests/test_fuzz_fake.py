@@ -378,6 +378,7 @@ def test_bad_requests_are_one_sentence(
     with pytest.raises(SystemExit):
         main(["fuzz", str(fake_model), "--until-coverage", "0"])
     assert "expected a percentage above 0, received '0'" in capsys.readouterr().err
+    assert "--inputs 0 is for --strategy layers" in says(str(fake_model), "--inputs", "0", *out)
     assert "no rule 'XX'" in says(str(fake_model), "--rules", "XX", *out)
     assert "holds no campaign" in says("--resume", str(tmp_path))
     start(job_of(fake_model, fake_data, honest(), budget=Budget(mutants=8)), tmp_path / "old")

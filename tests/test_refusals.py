@@ -72,6 +72,16 @@ def test_whoever_refuses_an_empty_batch_is_accused_however_many(fake_model: Path
     ]
     assert {f.layer.name for f in found.findings if f.layer} == {"d2"}
     assert "a batch of no instances is legal" in found.findings[0].reason
+    proofs = [finding.proof for finding in found.findings]
+    assert [proof.specimen.count for proof in proofs if proof] == [0, 0]
+
+
+def test_what_fails_on_one_instance_too_is_not_about_the_empty_batch(fake_model: Path) -> None:
+    misdeeds = {"a": "", "b": "", "c": "error:d2"}
+    (finding,) = checked(fake_model, misdeeds, data=NONE, allow_empty=True).findings
+    assert (finding.kind, finding.accused, finding.triage) == ("crash", "c", "bug")
+    assert finding.proof is not None
+    assert finding.proof.specimen.count == 1
 
 
 def test_an_empty_batch_that_all_accept_is_consistent_and_says_what_that_means(

@@ -269,6 +269,23 @@ def test_a_known_cause_covers_further_layers_that_have_what_matters() -> None:
     assert not known.covers(replace(raw, library="jax", proof=None))
 
 
+def test_a_cause_is_told_apart_by_what_the_layer_reads_and_by_what_it_complains_of() -> None:
+    def fails(dtype: str, count: int, message: str) -> Finding:
+        found = examined("Pool", {})
+        assert found.proof is not None
+        inputs = (np.zeros((count, 3), dtype),)
+        specimen = replace(found.proof.specimen, inputs=inputs)
+        title = f"torch fails in Pool layer 'p_1': {message}"
+        return found.but(kind="crash", title=title, proof=replace(found.proof, specimen=specimen))
+
+    floats = fails("float32", 1, "ValueError: rank 3")
+    ints, none = fails("int32", 1, "ValueError: rank 3"), fails("float32", 0, "ValueError: rank 3")
+    assert len({f.fingerprint for f in (floats, ints, none)}) == 3
+    assert floats.fingerprint == fails("float64", 2, "ValueError: another").fingerprint
+    assert floats.covers(floats.but(proof=None, title="torch fails in 'p_7': ValueError: rank 5"))
+    assert not floats.covers(floats.but(proof=None, title="torch fails in 'p_7': KeyError: x"))
+
+
 def test_listed_differences_name_layers_and_reasons() -> None:
     from outvote.triage.differences import _all
 

@@ -420,10 +420,14 @@ def test_the_command_writes_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> 
 
 
 @pytest.mark.frameworks
-def test_layers_are_tried_on_the_tiny_models_where_no_seed_is_named(tmp_path: Path) -> None:
+@pytest.mark.parametrize("inputs", ["2", "0"])
+def test_layers_are_tried_on_the_tiny_models_where_no_seed_is_named(
+    inputs: str, tmp_path: Path
+) -> None:
     command = "fuzz --strategy layers --targets numpy,torch --budget 5 --minimise 0 --confirm 0"
     out = tmp_path / "campaign"
-    assert main([*command.split(), "--quiet", "--out", str(out)]) in (0, 1)
+    options = ["--inputs", inputs, "--quiet", "--out", str(out)]
+    assert main([*command.split(), *options]) in (0, 1)
     result = json.loads((out / "result.json").read_text())
     assert [seed["name"] for seed in result["seeds"]] == list(GROUPS["tiny"])
     assert result["tested"] == 5

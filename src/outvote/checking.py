@@ -175,8 +175,7 @@ def _stages(job: Job, checked: Checked, pool: Pool, watch: Watch) -> None:
     elif len(checked.outputs) > 1 and checked.verdict == "consistent":
         _look_inside(job, checked, pool, blame, watch)
     checked.findings = [_own_precision(f, checked.hellos) for f in checked.findings]
-    # Nothing can be taken away from an empty batch, and it has no values to be judged by.
-    worth = case.data.count > 0 and any(f.triage != "precision" for f in checked.findings)
+    worth = any(f.triage != "precision" for f in checked.findings)
     if job.minimise > 0 and worth:
         _examine(job, checked, pool, case, watch)
 
@@ -188,7 +187,7 @@ def _examine(job: Job, checked: Checked, pool: Pool, case: Case, watch: Watch) -
     found: dict[str, Finding] = {}
     with watch("Making findings small", pool, list(ran)):
         for finding in checked.findings:
-            inputs = case.data.take(finding.inputs[:1] or [0])
+            inputs = case.data.take_one(finding.inputs)
             examined = examiner.examine(finding, case.model, inputs)
             found.setdefault(examined.fingerprint, examined)
     checked.findings = list(found.values())

@@ -34,6 +34,10 @@ class Data:
         chosen = np.array(indices, dtype=np.intp)  # of none as well
         return tuple(item[chosen] for item in self.inputs)
 
+    def take_one(self, indices: Sequence[int]) -> tuple[Array, ...]:
+        """The first of these inputs, or of all; none where there is none."""
+        return self.take((list(indices[:1]) or [0]) if self.count else [])
+
 
 @dataclass(frozen=True)
 class Case:

@@ -20,6 +20,7 @@ from outvote.localize.causal import Cause
 from outvote.localize.isolated import Fault
 from outvote.localize.localize import Localization
 
+_COMPLAINT = 40
 _NOT_PARAMETERS = ("name", "trainable", "dtype")
 _NOT_PARAMETER_ENDINGS = ("_initializer", "_regularizer", "_constraint")
 _KIND_OF_OUTCOME = {Outcome.HANG: "hang"}
@@ -72,7 +73,8 @@ class Finding:
     def covers(self, other: Finding) -> bool:
         """Whether another finding, not examined yet, has this one's cause.
 
-        It has if it fails alike in the same library and kind of layer, and has all that matters.
+        It has if it fails alike in the same library and kind of layer, on what the same types
+        of tensors hold, and has all that matters.
         """
         cause, found = self._cause, other.layer
         if self.proof is None or cause is None or found is None:
@@ -80,6 +82,10 @@ class Finding:
         activation = cause.kind == "Activation" and "activation" in found.config
         alike = (self.kind, self.library, cause.dtype)
         if alike != (other.kind, other.library, found.dtype):
+            return False
+        if other._reads is not None and self._reads != other._reads:
+            return False
+        if self.kind == "crash" and self._complaint != other._complaint:
             return False
         if cause.kind != found.kind and not activation:
             return False
@@ -97,6 +103,24 @@ class Finding:
         if self.proof is not None and len(self.proof.specimen.model.layers) == 1:
             return self.proof.specimen.last
         return self.layer
+
+    @property
+    def _reads(self) -> str | None:
+        """What is not usual about the tensors that the layer reads; None where it is not known."""
+        if self.proof is not None:
+            arrays = list(self.proof.specimen.inputs)
+        elif self.fault is not None and self.fault.given:
+            arrays = [array for array, _ in self.fault.given]
+        else:
+            return None
+        unusual = {array.dtype.name for array in arrays if array.dtype.kind != "f"}
+        unusual |= {"no instances" for array in arrays if array.shape[:1] == (0,)}
+        return ", ".join(sorted(unusual))
+
+    @property
+    def _complaint(self) -> str:
+        """The letters of an error message: numbers, shapes and signs vary from case to case."""
+        return "".join(filter(str.isalpha, self.title.partition(": ")[2]))[:_COMPLAINT]
 
     @property
     def parameters(self) -> dict[str, Any] | None:
@@ -117,7 +141,8 @@ class Finding:
         who = self.library or sorted(self.targets)
         layer_kind, dtype = (self._cause.kind, self._cause.dtype) if self._cause else (None, None)
         matter = _classes(self.proof.matter) if self.proof else None
-        return digest_of(self.kind, who, layer_kind, matter, dtype)[:12]
+        types = f"{dtype} of {self._reads}" if self._reads else dtype
+        return digest_of(self.kind, who, layer_kind, matter, types)[:12]
 
 
 def _classes(matter: Mapping[str, Any]) -> dict[str, Any]:
@@ -311,13 +336,16 @@ def parameters_of(layer: Layer) -> dict[str, Any]:
 # What frameworks wrap around the sentence that matters.
 _WRAPPING = re.compile(
     r"Exception encountered when calling [\w.]+\(\)\.|\{\{function_node [^}]*\}\}|"
-    r"Arguments received by .*|\[Op:\w+\] name:.*",
+    r"Arguments received by .*|\[Op:\w+\] name:.*|in user code:\s+File .*\n\s*\n",
     re.DOTALL,
 )
 
 
+_TWICE = re.compile(r"^(\w+: )\1")
+
+
 def _shorten(text: str, most: int = 160) -> str:
-    line = " ".join(_WRAPPING.sub("", text).split())
+    line = _TWICE.sub(r"\1", " ".join(_WRAPPING.sub("", text).split()))
     return line if len(line) <= most else line[: most - 1] + "…"
 
 

@@ -86,7 +86,7 @@ class Investigator:
             report.again.add(known.fingerprint)
             self._remember(known, finding.layer)
             return known.fingerprint
-        inputs = case.data.take(finding.inputs[:1] or [0])
+        inputs = case.data.take_one(finding.inputs)
         examined = self._examiner.examine(finding, case.model, inputs)
         if examined.triage == "precision":
             report.rounding = True

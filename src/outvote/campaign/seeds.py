@@ -60,7 +60,7 @@ def _read(pool: Pool, job: FuzzJob, file: SeedFile) -> Seed:
         data = random_data(model, job.inputs, job.seed)
     else:
         arrays = {name: array[: job.inputs] for name, array in load_data(file.data).items()}
-        data = fit(arrays, model, str(file.data), allow_nan=False)
+        data = fit(arrays, model, str(file.data), allow_nan=False, allow_empty=job.inputs == 0)
     case = Case(model, shapes, data, interpret(data.truth, shapes[0]))
     digests = tuple(pool.blobs.pin(pool.blobs.put(array)) for array in data.inputs)
     return Seed(file.name, case, Subject.of(model, run.reply["specs"]), digests)

@@ -15,6 +15,7 @@ from outvote.commands.options import (
     add_find_links,
     add_verdict_options,
     budget,
+    count,
     names,
     number,
     positive,
@@ -97,7 +98,11 @@ def add(commands: Any) -> None:
     fuzz.add_argument("--seed", type=int, default=0, help="of the random choices (%(default)s)")
     fuzz.add_argument("--jobs", type=positive, metavar="N", help="targets at work at once")
     fuzz.add_argument(
-        "--inputs", type=positive, default=32, metavar="N", help="per seed (%(default)s)"
+        "--inputs",
+        type=count,
+        default=32,
+        metavar="N",
+        help="per seed (%(default)s); 0: layers get a batch of no instances (--strategy layers)",
     )
     fuzz.add_argument(
         "--rules", type=names, metavar="LA,GF,...", help="default: all of the strategy"
@@ -216,6 +221,10 @@ def _fuzz(options: argparse.Namespace) -> int:
             result = resume(out, known, watch, wanted, options.jobs, ready, gate)
     else:
         out = options.out
+        if options.inputs == 0 and options.strategy != "layers":
+            raise UsageError(
+                f"--inputs 0 is for --strategy layers; {options.strategy} compares values"
+            )
         job = FuzzJob(
             seeds=seeds_of(_seed_names(options), options.data or []),
             targets=tuple(choose(options.targets or _default(known), known)),

@@ -76,6 +76,11 @@ def positive(text: str) -> int:
     return value
 
 
+def count(text: str) -> int:
+    """A whole number from 0."""
+    return 0 if text == "0" else positive(text)
+
+
 def seed(text: str) -> int:
     """A whole number that every random generator takes."""
     value = int(text) if text.isdecimal() else -1

@@ -55,7 +55,7 @@ class Examiner:
         if self.seconds <= 0 or finding.triage == "precision" or finding.kind == "performance":
             return finding
         for specimen in self._specimens(finding, model, inputs):
-            examined = self._with(finding, specimen)
+            examined = self._with_one(finding, specimen) or self._with(finding, specimen)
             if examined is not None:
                 return examined
         if finding.triage == "difference":  # integers of another width, beside another's failure
@@ -65,6 +65,19 @@ class Examiner:
             reason=f"{finding.reason} It did not show again, neither in the layer alone nor in "
             "the whole model.",
         )
+
+    def _with_one(self, finding: Finding, specimen: Specimen) -> Finding | None:
+        """On one instance instead of none, where that fails too: then it is not about the batch."""
+        if specimen.count or finding.kind != "crash":
+            return None
+        filled = [np.ones((1, *array.shape[1:]), array.dtype) for array in specimen.inputs]
+        one = specimen.with_inputs(filled)
+        seen = self.bench.observe(one, list(self.targets))
+        if finding.accused not in seen.failures:
+            return None
+        if not seen.vote.decided:
+            finding = finding.but(accused=None, library=None)
+        return self._with(finding, one)
 
     def _with(self, finding: Finding, specimen: Specimen) -> Finding | None:
         names = [
