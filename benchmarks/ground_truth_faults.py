@@ -69,12 +69,17 @@ _FUSED = (
     "keras.Sequential([keras.Input((10,)), layers.BatchNormalization(), layers.Dense(12), "
     "layers.ReLU(), layers.Dense(5)])"
 )
+_SKIPPED = (
+    "(lambda x: (lambda y: keras.Model(x, layers.Dense(5)(layers.Add()([y, layers.Dense(12)("
+    "layers.ReLU()(y))]))))(layers.Dense(12)(x)))(keras.Input((10,)))"
+)
 _CONVS = (
     *("Conv1D", "Conv2D", "Conv3D", "SeparableConv1D", "SeparableConv2D"),
     *("ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"),
 )
 _FORMULA, _GEOMETRY, _STATE, _DTYPE = "formula", "geometry", "state", "dtype"
 _CORNER, _SIZE, _COMPILED, _PARAMETER = "corner", "size", "compiled", "parameter"
+_MEMORY = "memory"
 _TF, _JAX, _TORCH = "tensorflow", "jax", "torch"
 _APART = "inconsistency"
 
@@ -95,6 +100,8 @@ FAULTS = (
     Fault("bidirectional_not_turned", _STATE, _TF, ("Bidirectional",), _APART,
           _dense(_LINE, "layers.Bidirectional(layers.GRU(3, return_sequences=True))"),
           campaign=Campaign()),
+    Fault("masking_of_any", _STATE, _TF, ("Masking",), _APART,
+          _dense(_LINE, "layers.Masking()", "layers.ReLU()", "layers.Dense(5)")),
     Fault("embedding_index_uint8", _DTYPE, _TF, ("Embedding",), _APART,
           "keras.Sequential([keras.Input((9,), dtype='int32'), layers.Embedding(300, 5), "
           "layers.Flatten(), layers.Dense(4)])",
@@ -173,6 +180,13 @@ FAULTS = (
           _dense("(12,)", "layers.Activation('softplus')", "layers.Rescaling(100.0)")),
     Fault("dense_drops_tail_above_256", _SIZE, _TORCH, ("Dense",), _APART,
           _dense(_IMAGE, "layers.Flatten()", _CONV)),
+    Fault("relu_in_place", _MEMORY, _TORCH, ("ReLU", "Add"), _APART, _SKIPPED),
+    Fault("conv_reads_raw_memory", _MEMORY, _TORCH, ("Conv1D",), _APART,
+          _dense(_LINE, "layers.Conv1D(4, 3)", "layers.Permute((2, 1))")),
+    Fault("conv_races", _MEMORY, _TORCH, ("Conv2D",), _APART,
+          _dense(_IMAGE, "layers.Conv2D(6, 3)", "layers.ReLU()")),
+    Fault("einsum_in_few_bits", _DTYPE, _TORCH, ("EinsumDense",), _APART,
+          _dense("(9, 12)", "layers.EinsumDense('abc,cd->abd', (9, 8))", "layers.ReLU()")),
     Fault("elu_alpha_ignored", _PARAMETER, _TORCH, ("ELU",), _APART,
           _dense("(12,)", "layers.ELU(alpha=2.0)"), campaign=Campaign()),
     Fault("kernel_of_four_turned", _PARAMETER, _TORCH, _CONVS, _APART,

@@ -16,7 +16,7 @@ try:
 finally:
     sys.path.remove(str(BENCHMARKS))
 
-FAMILIES = {"formula", "geometry", "state", "dtype", "corner", "size", "compiled", "parameter"}
+FAMILIES = set("formula geometry state dtype corner size compiled parameter memory".split())
 PLANTED = [fault for fault in FAULTS if not fault.is_control]
 
 

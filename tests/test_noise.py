@@ -14,7 +14,9 @@ from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.target import Outcome, Run
 from outvote.data import Data
 from outvote.judge.compare import Outputs, Settings, compare
+from outvote.judge.distances import noise_of
 from outvote.judge.truth import Truth
+from outvote.localize.isolated import nudged
 from outvote.noise import NoiseFloor, measure_noise
 from outvote.run.pool import Pool, Request
 
@@ -80,14 +82,28 @@ def test_a_result_that_depends_on_the_batch_is_not_noise() -> None:
     assert found.largest() == 0
 
 
+def test_who_errs_does_not_raise_the_noise_that_excuses_it() -> None:
+    assert noise_of([1e-7, 0.5]) == 1e-7
+    assert noise_of([0.5, 1e-7, 2e-7]) == 2e-7
+    rows = noise_of([np.array([1e-7, 0.5]), np.array([0.5, 2e-7]), np.array([3e-7, 3e-7])])
+    assert rows.tolist() == [3e-7, 3e-7]
+
+
+def test_exact_zeros_are_not_moved() -> None:
+    array = np.array([[0.0, 1.0, -2.0], [0.0, 0.0, 3.0]], "float32")
+    moved = nudged(array, np.random.default_rng(0))
+    assert (moved[array == 0] == 0).all()
+    assert (moved[array != 0] != array[array != 0]).all()
+
+
 @pytest.mark.frameworks
 def test_a_nan_in_one_instance_moves_no_other(
     real_pool: Pool, keras_file: Callable[..., Path]
 ) -> None:
     path = keras_file("model = keras.Sequential([keras.Input((3,)), layers.Dense(2)])")
     model, _ = read_model(real_pool, path, None, [real_pool.targets["jax"]])
-    x = np.array([[1, 2, 3], [np.nan, 1, 2], [np.inf, 1, 2]], "float32")
-    arguments = {"model": model.to_json(), "inputs": [real_pool.blobs.put(x)], "batch": 3}
+    x = np.array([[1, 2, 3], [np.nan, 1, 2], [np.inf, 1, 2], [0, 0, 0]], "float32")
+    arguments = {"model": model.to_json(), "inputs": [real_pool.blobs.put(x)], "batch": 4}
     for name in ("torch", "numpy"):
         plain = real_pool.ask(name, Request("run", arguments)).arrays[0]
         moved = real_pool.ask(name, Request("run", {**arguments, "jitter": 1})).arrays[0]

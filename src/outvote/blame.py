@@ -11,12 +11,14 @@ import numpy as np
 from outvote.core.target import Outcome, Run, Target
 from outvote.data import Case, balanced_batch
 from outvote.findings import Finding, findings_from_failures, findings_from_faults
-from outvote.judge.compare import Comparison, Outputs, Settings
+from outvote.judge.compare import Comparison, Outputs, Settings, model_tolerance
 from outvote.judge.vote import Vote, vote
 from outvote.localize.localize import Localization, localize
 from outvote.localize.prefix import first_deviating_layer
 from outvote.noise import NoiseFloor
 from outvote.run.pool import Pool
+
+_FAR = 32  # times what rounding may explain: small differences do not add up to that
 
 Pair = tuple[str, str]
 
@@ -53,7 +55,10 @@ class Blame:
         return found + findings_from_failures(rest, self.pool.targets, self.case.model)
 
     def differences(
-        self, comparisons: Sequence[Comparison], explained: Collection[Pair]
+        self,
+        comparisons: Sequence[Comparison],
+        explained: Collection[Pair],
+        noise: NoiseFloor | None = None,
     ) -> list[Finding]:
         """A finding for every inconsistent pair that rounding does not explain; each cause once."""
         apart = [p for p in comparisons if p.inconsistent and p.targets not in explained]
@@ -61,7 +66,7 @@ class Blame:
         found: dict[str, Finding] = {}
         while apart:
             pair = max(apart, key=lambda p: len(set(p.targets) & set(voted.outvoted)))
-            new = self._explain(pair, voted)
+            new = self._explain(pair, voted, noise)
             found = {**{finding.fingerprint: finding for finding in new}, **found}
             blamed = {name for f in new for name in ([f.accused] if f.accused else f.targets)}
             apart = [p for p in apart if p is not pair and not blamed & set(p.targets)]
@@ -73,7 +78,7 @@ class Blame:
         located = self._localize([index], choose_reference(list(targets), targets), targets)
         return findings_from_faults(located, targets, [index])
 
-    def _explain(self, pair: Comparison, voted: Vote) -> list[Finding]:
+    def _explain(self, pair: Comparison, voted: Vote, noise: NoiseFloor | None) -> list[Finding]:
         """Localise on the pair's worst input; if it alone shows nothing, on its whole batch."""
         finished = {
             name: target
@@ -90,7 +95,7 @@ class Blame:
             found = [finding for finding in faults if set(finding.targets) & set(pair.targets)]
             if found or len(whole) <= 1:
                 break
-        return found or [self._whole_graph(pair, voted, located)]
+        return found or [self._whole_graph(pair, voted, located, noise)]
 
     def _one(self, index: int) -> list[int]:
         """That input alone; of an empty batch, none."""
@@ -121,8 +126,10 @@ class Blame:
         )
         return vote(targets, agreements, borrowed)
 
-    def _whole_graph(self, pair: Comparison, voted: Vote, located: Localization) -> Finding:
-        """A pair that differs though no layer alone does: rounding adds up, or a compiler errs."""
+    def _whole_graph(
+        self, pair: Comparison, voted: Vote, located: Localization, noise: NoiseFloor | None
+    ) -> Finding:
+        """A pair that differs though no layer alone does: rounding adds up, or layers interfere."""
         names = pair.targets
         compiled = [name for name in names if not self.pool.targets[name].is_eager]
         metric = next((m for m in pair.measured if m.inconsistent), None)
@@ -140,7 +147,7 @@ class Blame:
             inputs=tuple(self._one(pair.worst_input)),
             localization=located,
         )
-        if not compiled and finding.kind == "inconsistency":
+        if not compiled and finding.kind == "inconsistency" and not self._is_far(pair, noise):
             return finding
         accused = next((name for name in names if name in voted.outvoted), None)
         suspect = accused or (compiled or list(names))[0]
@@ -156,13 +163,25 @@ class Blame:
         return finding.but(
             title=f"{suspect} differs from {other} in the whole graph only{place}",
             reason="Fed with the same tensors every layer agrees: the difference needs several "
-            f"layers at once, as when a compiler fuses them{place}. {voted.reason}.",
+            f"layers at once, as when a compiler fuses them or one spoils another's memory{place}. "
+            f"{voted.reason}.",
             targets=(accused,) if accused else names,
             accused=accused,
             triage="bug" if accused else "unknown",
             layer=layer,
             library=self.pool.targets[accused].library if accused else None,
         )
+
+    def _is_far(self, pair: Comparison, noise: NoiseFloor | None) -> bool:
+        """Whether no adding up of rounding takes outputs so far from each other."""
+        if noise is None:
+            return False
+        floor = max(noise.largest(), *map(model_tolerance, self._dtypes()))
+        apart = max((m.maximum for m in pair.measured if m.name == "relative"), default=0.0)
+        return apart > _FAR * self.settings.noise_factor * floor
+
+    def _dtypes(self) -> set[str]:
+        return {dtype for found in self.outputs.values() for dtype in found.dtypes}
 
     def _place(self, finding: Finding) -> int:
         """Findings stand in the order of their layers; those without one come last."""

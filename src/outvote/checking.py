@@ -214,7 +214,7 @@ def _explain(
             unclear, checked.outputs, job.settings.noise_factor
         )
     with watch("Localising", pool, finished):
-        checked.findings += blame.differences(checked.comparisons, checked.explained)
+        checked.findings += blame.differences(checked.comparisons, checked.explained, checked.noise)
     checked.findings += amplified_rounding(unclear, checked.explained, checked.noise)
 
 

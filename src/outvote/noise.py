@@ -15,7 +15,7 @@ from outvote.core.model import Model
 from outvote.core.target import Target
 from outvote.data import Data
 from outvote.judge.compare import Comparison, Outputs
-from outvote.judge.distances import distance_relative
+from outvote.judge.distances import distance_relative, noise_of
 from outvote.run.pool import Pool, Request
 
 _PROBES = (1, 2)
@@ -83,8 +83,7 @@ def measure_noise(
     """
     digests = [pool.blobs.put(array) for array in data.take(indices)]
     count = len(next(iter(outputs.values())).arrays)
-    movement = [np.zeros(len(indices)) for _ in range(count)]
-    measured = False
+    moves: dict[str, list[Array]] = {}  # by instrument, per output
     arguments = {"model": model.to_json(), "inputs": digests, "batch": len(indices)}
     requests = [
         Request("run", {**arguments, "jitter": seed}, steps=len(model.layers))
@@ -95,7 +94,7 @@ def measure_noise(
         for name, run in runs.items():
             if not (run.ok and plain[name].ok) or len(run.arrays) != count:
                 continue
-            measured = True
+            movement = moves.setdefault(name, [np.zeros(len(indices)) for _ in range(count)])
             for place, moved in enumerate(run.arrays):
                 still = plain[name].arrays[place]
                 if moved.shape == still.shape:
@@ -104,13 +103,17 @@ def measure_noise(
                     # noise floor it would explain every difference away.
                     finite = np.where(np.isfinite(distances), distances, 0.0)
                     movement[place] = np.maximum(movement[place], finite)
-    return NoiseFloor(tuple(indices), tuple(movement)) if measured else None
+    if not moves:
+        return None
+    return NoiseFloor(tuple(indices), tuple(map(noise_of, zip(*moves.values(), strict=True))))
 
 
 def choose_instruments(finished: Mapping[str, Target]) -> list[str]:
     """Targets that measure noise without compiling anything; others only if there is none."""
     eager = [name for name, target in finished.items() if target.is_eager]
     quick = [name for name in eager if finished[name].backend != "jax"]  # JAX compiles each shape
+    if len(quick) == 1:  # which may be the one that errs
+        quick = eager
     # Theano compiles for minutes; TensorFlow, beside it, does not.
     graphs = [name for name in finished if finished[name].backend != "theano"]
     return quick or eager or graphs or list(finished)

@@ -214,7 +214,7 @@ class Investigator:
             report.rounding = True
             self._clear(key)
             return
-        for finding in self._blame(case, judged).differences(left, ()):
+        for finding in self._blame(case, judged).differences(left, (), noise):
             if finding.triage == "precision":
                 report.rounding = True
                 continue

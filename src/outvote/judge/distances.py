@@ -6,6 +6,8 @@ side) is NaN, and callers write `not d < threshold`, so that NaN never passes fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from outvote.core.arrays import Array
@@ -75,3 +77,13 @@ def one_hot(labels: Array, classes: int) -> Array:
 
 def _per_instance(values: Array) -> Array:
     return values.reshape(len(values), int(np.prod(values.shape[1:])))  # -1 fails on no instances
+
+
+def noise_of(movements: Sequence[Array | float]) -> Array:
+    """How far rounding moves a result, of what it moves on each target: the lower median.
+
+    How much a function amplifies is the same for all who compute it right. One who errs, or whose
+    results vary by themselves, must not raise the noise that would excuse it.
+    """
+    ordered = np.sort(np.stack([np.asarray(m) for m in movements]), axis=0)
+    return np.asarray(ordered[(len(movements) - 1) // 2])

@@ -17,7 +17,7 @@ from outvote.core.model import Layer
 from outvote.core.states import State
 from outvote.core.target import Target
 from outvote.judge.compare import Outputs, Settings, base_tolerance, mismatch_of, only_width_differs
-from outvote.judge.distances import distance_relative
+from outvote.judge.distances import distance_relative, noise_of
 from outvote.judge.vote import Vote
 from outvote.localize.refusals import Answers, vote_on
 from outvote.localize.stepping import Step, call_alone
@@ -103,18 +103,21 @@ def noise_floor(
     plain: Mapping[str, Outputs],
 ) -> float:
     """How far a layer's output moves when its input moves by one unit in the last place."""
-    worst = 0.0
+    worst: dict[str, float] = {}
     for seed in range(_PROBES):
         rng = np.random.default_rng(seed)
         moved = [(nudged(array, rng), mask) for array, mask in given]
-        shifted = call_alone(pool, names, layer, moved)
-        found = [distance(plain[name], outputs) for name, outputs in shifted.items()]
-        worst = max([worst, *(d for d in found if np.isfinite(d))])
-    return worst
+        for name, outputs in call_alone(pool, names, layer, moved).items():
+            found = distance(plain[name], outputs)
+            worst[name] = max(worst.get(name, 0.0), found if np.isfinite(found) else 0.0)
+    return float(noise_of(list(worst.values()))) if worst else 0.0
 
 
 def nudged(array: Array, rng: np.random.Generator) -> Array:
-    """An array moved by about one unit in the last place of each element and of its mean size."""
+    """An array moved by about one unit in the last place of each element and of its mean size.
+
+    Exact zeros stay: they are padding, or masked, or what a ReLU cut off, and no rounding.
+    """
     if array.dtype.kind != "f":
         return array
     epsilon = np.finfo(array.dtype).eps
@@ -124,7 +127,7 @@ def nudged(array: Array, rng: np.random.Generator) -> Array:
         finite = size[np.isfinite(size)]
         mean = finite.mean() if finite.size else 0.0
         moved = wide + epsilon * (size + mean) * rng.choice([-1.0, 1.0], size=array.shape)
-        return np.where(np.isfinite(wide), moved, wide).astype(array.dtype)
+        return np.where(np.isfinite(wide) & (wide != 0), moved, wide).astype(array.dtype)
 
 
 def _fault(

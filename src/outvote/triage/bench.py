@@ -13,6 +13,7 @@ from outvote.core.model import Weight
 from outvote.core.specimen import Specimen, weights_for
 from outvote.core.target import Outcome, Run, Target
 from outvote.judge.compare import Outputs, Settings, mismatch_of, only_width_differs
+from outvote.judge.distances import noise_of
 from outvote.judge.observation import Observation
 from outvote.judge.vote import Vote
 from outvote.localize.hidden import outputs_of
@@ -97,13 +98,13 @@ class Bench:
     def noise(self, specimen: Specimen, plain: Mapping[str, Outputs]) -> float:
         """How far outputs move when every tensor moves by one unit in the last place."""
         instruments = [n for n in plain if self.targets[n].is_eager] or list(plain)
-        worst = 0.0
+        worst: dict[str, float] = {}
         for seed in _PROBES:
             for name, run in self.run(specimen, instruments, jitter=seed).items():
                 if run.ok:
                     found = distance(plain[name], outputs_of(run))
-                    worst = max(worst, found if np.isfinite(found) else 0.0)
-        return worst
+                    worst[name] = max(worst.get(name, 0.0), found if np.isfinite(found) else 0.0)
+        return float(noise_of(list(worst.values()))) if worst else 0.0
 
     def rebuilt(self, specimen: Specimen, name: str) -> Specimen | None:
         """The specimen with weights fitted to its new configurations and shapes.

@@ -260,7 +260,8 @@ def jittered(tensor: Tensor, seed: int) -> Tensor:
     """The tensor moved by about one unit in the last place, up or down at random.
 
     The step is relative to the element and to the mean size of the tensor: a sum of many terms
-    that cancel is rounded relative to its terms, not to its small result.
+    that cancel is rounded relative to its terms, not to its small result. Exact zeros stay: they
+    are padding, or masked, or what a ReLU cut off, and no rounding.
     """
     dtype = keras.backend.standardize_dtype(tensor.dtype)
     if "float" not in dtype:
@@ -273,7 +274,8 @@ def jittered(tensor: Tensor, seed: int) -> Tensor:
     size = ops.abs(values)
     size = ops.where(ops.isfinite(size), size, ops.zeros_like(size))  # NaN moves no other element
     epsilon = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}.get(dtype, 2.0**-52)
-    moved = ops.cast(values + epsilon * (size + ops.mean(size)) * signs, dtype)
+    step = epsilon * (size + ops.mean(size)) * signs
+    moved = ops.cast(values + ops.where(values == 0, ops.zeros_like(step), step), dtype)
     mask = get_mask(tensor)
     if mask is not None:
         set_mask(moved, mask)
