@@ -31,7 +31,8 @@ _SECONDS = 20.0  # to make one finding small
 _NEAR = 0.01  # a smaller specimen may show so much of the distance, not less
 _GIVEN = {
     True: "The layer alone, given the same tensors on every target:",
-    False: "It takes several layers at once, as when a compiler fuses them:",
+    False: "It takes several layers at once, as when a compiler fuses them or one writes over "
+    "what another reads:",
 }
 _WITNESSES = 2  # targets that stand for the majority while minimising
 
