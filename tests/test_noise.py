@@ -126,3 +126,25 @@ model = keras.Model(x, ops.sin(layers.Rescaling(1e8, name="loud")(y)))
     assert checked.verdict == "consistent"
     assert len(checked.warnings) == 1
     assert "chaotic or draws random numbers" in checked.warnings[0]
+
+
+@pytest.mark.frameworks
+def test_random_moves_that_cancel_do_not_hide_the_noise(
+    real_pool: Pool, keras_file: Callable[..., Path]
+) -> None:
+    """One number all the way, and a last layer that subtracts nearly what it gets."""
+    path = keras_file("""
+x = keras.Input((1,))
+y = layers.Flatten()(layers.Activation("tanh")(layers.Activation("linear")(x)))
+model = keras.Model(x, layers.Dense(3)(y))
+model.layers[-1].set_weights([
+    np.float32([[1.9175156, -2.0147355, 9.767107]]),
+    np.float32([-0.2407241, 0.25292903, -1.2261584]),
+])
+""")
+    targets = tuple(real_pool.targets[name] for name in ("tensorflow", "torch", "numpy"))
+    data = {"x": np.array([[0.12573022]], "float32")}
+    checked = check_in(real_pool, Job(path, targets, data=data))
+    assert checked.verdict == "consistent", [finding.title for finding in checked.findings]
+    assert checked.noise is not None
+    assert checked.noise.largest() > 1e-5

@@ -18,7 +18,7 @@ from outvote.judge.compare import Comparison, Outputs
 from outvote.judge.distances import distance_relative, noise_of
 from outvote.run.pool import Pool, Request
 
-_PROBES = (1, 2)
+_PROBES = (1, 2, 0)  # twice at random, once all tensors away from zero
 _INPUTS_PER_PAIR = 3
 _INPUTS = 8
 
@@ -76,7 +76,7 @@ def measure_noise(
     outputs: Mapping[str, Outputs],
     instruments: Sequence[str],
 ) -> NoiseFloor | None:
-    """Run the chosen inputs twice with every tensor moved, and once as they are, in one batch.
+    """Run the chosen inputs as they are, and thrice with every tensor moved, in one batch.
 
     Held against the first run of all inputs, a target whose results depend on the size of the
     batch would pass for noisy. None if no instrument could.

@@ -21,7 +21,7 @@ from outvote.localize.isolated import distance, tolerance_of
 from outvote.localize.refusals import Answers, vote_on
 from outvote.run.pool import Pool, Request
 
-_PROBES = (1, 2)
+_PROBES = (1, 2, 0)  # twice at random, once all tensors away from zero
 _DEATHS = 2  # of a worker in a row, that are put down to the specimen
 _PLAIN = 1e-2  # a distance that no rounding of one layer explains: its noise need not be measured
 

@@ -286,8 +286,9 @@ class KerasWorker:
         def forward(tensors: Sequence[Any]) -> list[Any]:
             if jitter is None:
                 return graph.forward(tensors, after=after)
-            moved = [jittered(t, jitter * 10_007 + i) for i, t in enumerate(tensors)]
-            return graph.forward(moved, jitter=jitter * 10_007 + 100)
+            first = jitter and jitter * 10_007  # 0 stays 0
+            moved = [jittered(t, first and first + i) for i, t in enumerate(tensors)]
+            return graph.forward(moved, jitter=first and first + 100)
 
         self._programs.clear()
         self._programs[key] = self._compile(forward, graph.variables)

@@ -11,7 +11,6 @@ import keras
 import numpy as np
 from keras import ops, tree
 
-from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Layer, Model
 from outvote.workers.keras_safety import refuse_code
@@ -199,7 +198,7 @@ class Graph:
         for position, layer in enumerate(self.model.layers):
             outputs = self.call(layer, states)
             if jitter is not None:
-                outputs = [jittered(t, jitter + position + 1) for t in outputs]
+                outputs = [jittered(t, jitter and jitter + position + 1) for t in outputs]
             states[layer.name] = outputs
             for name in layer.inputs:
                 if self._last_use[name] == position:
@@ -259,6 +258,7 @@ class Graph:
 def jittered(tensor: Tensor, seed: int) -> Tensor:
     """The tensor moved by about one unit in the last place, up or down at random.
 
+    Seed 0 moves all away from zero: in a chain of single numbers, random moves may cancel.
     The step is relative to the element and to the mean size of the tensor: a sum of many terms
     that cancel is rounded relative to its terms, not to its small result. Exact zeros stay: they
     are padding, or masked, or what a ReLU cut off, and no rounding.
@@ -269,8 +269,10 @@ def jittered(tensor: Tensor, seed: int) -> Tensor:
     wide = "float64" if dtype == "float64" else "float32"
     # One pattern for all instances of a batch: its size may be unknown while compiling.
     shape = [1 if i == 0 or n is None else int(n) for i, n in enumerate(tensor.shape)]
-    signs: Array = np.random.default_rng(seed).choice([-1.0, 1.0], size=shape).astype(wide)
     values = ops.cast(tensor, wide)
+    signs: Any = np.random.default_rng(seed).choice([-1.0, 1.0], size=shape).astype(wide)
+    if not seed:
+        signs = ops.sign(values)
     size = ops.abs(values)
     size = ops.where(ops.isfinite(size), size, ops.zeros_like(size))  # NaN moves no other element
     epsilon = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}.get(dtype, 2.0**-52)
