@@ -291,7 +291,7 @@ def test_listed_differences_name_layers_and_reasons() -> None:
 
     assert _all()
     for entry in _all():
-        assert entry.layers
+        assert entry.layers or entry.needs_nan
         assert set(entry.kinds) <= {"inconsistency", "nan", "shape"}
         assert not entry.reason.endswith(".")
 
@@ -313,6 +313,26 @@ model = keras.Model(x, layers.Resizing(9, 5, interpolation="bicubic")(x))
     finding = only(check_in(real_pool, Job(path, targets, count=2)))
     assert (finding.accused, finding.triage) == (None, "difference"), finding.reason
     assert "different cubic kernels" in finding.reason
+
+
+@pytest.mark.frameworks
+def test_lost_digits_of_a_layer_that_will_not_compute_in_float64_are_rounding(
+    real_pool: Any, keras_file: Any
+) -> None:
+    """Keras normalises in float32 whatever it is asked for: 31.6 - 31.6 - 0.05, of one number."""
+    from outvote.checking import check_in
+
+    path = keras_file(
+        """
+x = keras.Input((1,))
+model = keras.Model(x, layers.LayerNormalization()(x))
+model.layers[-1].set_weights([np.float32([1.0]), np.float32([-0.05])])
+"""
+    )
+    targets = tuple(real_pool.targets[name] for name in ("tensorflow", "torch", "numpy"))
+    data = {"x": np.ones((1, 1), "float32")}
+    checked = check_in(real_pool, Job(path, targets, data=data))
+    assert {f.triage for f in checked.findings} <= {"precision"}, checked.findings
 
 
 @pytest.mark.frameworks

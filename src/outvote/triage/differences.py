@@ -9,7 +9,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from outvote.core.model import Layer
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.specimen import Specimen
 from outvote.judge.observation import Observation
 
 _FILE = Path(__file__).parent / "differences.toml"
@@ -19,27 +22,34 @@ _FILE = Path(__file__).parent / "differences.toml"
 class Difference:
     """One listed difference: where it shows, and why it is no bug."""
 
-    layers: tuple[str, ...]
+    layers: tuple[str, ...]  # none: any
     kinds: tuple[str, ...]
     reason: str
     link: str
     parameters: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    needs_nan: bool = False  # in what the layer reads
 
     @property
     def text(self) -> str:
         return f"{self.reason} ({self.link})." if self.link else f"{self.reason}."
 
-    def covers(self, layer: Layer, seen: Observation) -> bool:
+    def covers(self, specimen: Specimen, seen: Observation) -> bool:
+        layer = specimen.last
         return (
-            layer.kind in self.layers
+            (not self.layers or layer.kind in self.layers)
             and seen.kind in self.kinds
+            and (not self.needs_nan or any(map(_has_nan, specimen.inputs)))
             and all(layer.config.get(k) in values for k, values in self.parameters.items())
         )
 
 
-def listed(layer: Layer, seen: Observation) -> Difference | None:
-    """The entry that covers what shows on this layer."""
-    return next((entry for entry in _all() if entry.covers(layer, seen)), None)
+def _has_nan(array: Array) -> bool:
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
+
+
+def listed(specimen: Specimen, seen: Observation) -> Difference | None:
+    """The entry that covers what shows on this specimen."""
+    return next((entry for entry in _all() if entry.covers(specimen, seen)), None)
 
 
 @cache
@@ -47,11 +57,12 @@ def _all() -> tuple[Difference, ...]:
     found = tomllib.loads(_FILE.read_text(encoding="utf-8"))["difference"]
     return tuple(
         Difference(
-            tuple(entry["layers"]),
+            tuple(entry.get("layers", ())),
             tuple(entry["kinds"]),
             entry["reason"],
             entry.get("link", ""),
             entry.get("parameters", {}),
+            entry.get("inputs") == "nan",
         )
         for entry in found
     )

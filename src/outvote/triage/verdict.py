@@ -51,7 +51,7 @@ def decide(bench: Bench, specimen: Specimen, seen: Observation) -> Verdict:
     """The verdict on what one specimen shows."""
     if seen.kind in ("crash", "hang"):
         return _failed(bench, specimen, seen)
-    meant = listed(specimen.last, seen)
+    meant = listed(specimen, seen)
     truth = truth_of(bench, specimen, seen)
     if seen.kind == "shape":
         return _shape(specimen, seen, truth, meant)
@@ -176,7 +176,7 @@ def _values(
     worst = max(errors[n] for n in wrong)
     others = max(e for n, e in errors.items() if n not in wrong)
     if worst <= 2 * others or (
-        worst < _ROUNDING * seen.tolerance and _vanishes(bench, specimen, seen)
+        worst < _ROUNDING * seen.tolerance and _vanishes(bench, specimen, seen, wrong)
     ):
         reason = f"{against}. In float64 the difference vanishes: digits are lost, no more."
         return Verdict("precision", wrong, reason, truth, errors)
@@ -236,12 +236,19 @@ def _beyond_range(seen: Observation, truth: Truth) -> bool:
     return False
 
 
-def _vanishes(bench: Bench, specimen: Specimen, seen: Observation) -> bool:
+def _vanishes(bench: Bench, specimen: Specimen, seen: Observation, wrong: Sequence[str]) -> bool:
     """Whether the same targets agree when all is computed in float64."""
     able = [n for n in seen.outputs if _can_be_wide(bench, n)]
     if len(able) < 2 or not set(able) & set(seen.odd):
         return True  # it cannot be asked; so small a distance has the benefit of the doubt
-    return _in_float64(bench, specimen, seen, able).kind is None
+    wide = _in_float64(bench, specimen, seen, able)
+    asked = [wide.outputs[n] for n in wrong if n in wide.outputs]
+    return wide.kind is None or (bool(asked) and all(map(_is_narrow, asked)))
+
+
+def _is_narrow(outputs: Outputs) -> bool:
+    """Whether a layer computes in float32 inside, whatever type it is asked for."""
+    return all(np.array_equal(a, a.astype(np.float32), equal_nan=True) for a in outputs.arrays)
 
 
 def _edge(bench: Bench, specimen: Specimen, seen: Observation, wrong: Sequence[str]) -> str | None:
