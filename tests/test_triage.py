@@ -336,6 +336,34 @@ model.layers[-1].set_weights([np.float32([1.0]), np.float32([-0.05])])
 
 
 @pytest.mark.frameworks
+@pytest.mark.parametrize(
+    ("layer", "number"),
+    [
+        ("layers.SimpleRNN(1, activation='elu')", -1e-3),  # exp(x) - 1
+        ("layers.Dense(1, activation='tanh_shrink')", 0.03),  # x - tanh(x)
+    ],
+)
+def test_digits_that_cancel_are_rounding(
+    layer: str, number: float, real_pool: Any, keras_file: Any
+) -> None:
+    from outvote.checking import check_in
+
+    path = keras_file(
+        f"""
+x = keras.Input((3, 1))
+model = keras.Model(x, {layer}(x))
+for v in model.weights:
+    v.assign(np.full(v.shape, 0.7, "float32"))
+model.layers[-1].set_weights([w * (w.ndim > 1) for w in model.layers[-1].get_weights()])
+"""
+    )
+    targets = tuple(real_pool.targets[name] for name in ("tensorflow", "torch", "numpy", "jax"))
+    data = {"x": np.array([[[1.0], [1.3], [0.9]]], "float32") * np.float32(number)}
+    checked = check_in(real_pool, Job(path, targets, data=data))
+    assert {f.triage for f in checked.findings} <= {"precision"}, checked.findings
+
+
+@pytest.mark.frameworks
 def test_a_live_bug_becomes_a_script_of_forty_lines(
     real_pool: Any, keras_file: Any, tmp_path: Path
 ) -> None:

@@ -268,6 +268,8 @@ def _other_form(accused: str, seen: Observation) -> str:
     shapes, others = ([a.shape for a in o.arrays] for o in (mine, theirs))
     if shapes != others:
         return f"gives {_forms(shapes)} instead of {_forms(others)}"
+    if mine.dtypes == theirs.dtypes:  # a third target differs in its type
+        return "differs from the others"
     return f"gives {_forms(mine.dtypes)} instead of {_forms(theirs.dtypes)}"
 
 

@@ -59,6 +59,9 @@ class Examiner:
             examined = self._with_one(finding, specimen) or self._with(finding, specimen)
             if examined is not None:
                 return examined
+        if self._is_rounding(finding, model, inputs):
+            reason = f"{finding.reason} Looked at again, rounding explains it."
+            return finding.but(triage="precision", reason=reason, accused=None)
         if finding.triage == "difference":  # integers of another width, beside another's failure
             return finding
         return finding.but(
@@ -66,6 +69,14 @@ class Examiner:
             reason=f"{finding.reason} It did not show again, neither in the layer alone nor in "
             "the whole model.",
         )
+
+    def _is_rounding(self, finding: Finding, model: Model, inputs: Sequence[Array]) -> bool:
+        """Whether targets still differ, and by no more than the noise that is measured here."""
+        if finding.kind != "inconsistency":
+            return False
+        first = self._specimens(finding, model, inputs)[0]
+        seen = self.bench.observe(first, list(self.targets))
+        return seen.kind is None and 0 < seen.distance < seen.tolerance and not seen.failures
 
     def _with_one(self, finding: Finding, specimen: Specimen) -> Finding | None:
         """On one instance instead of none, where that fails too: then it is not about the batch."""
