@@ -291,7 +291,7 @@ def test_listed_differences_name_layers_and_reasons() -> None:
 
     assert _all()
     for entry in _all():
-        assert entry.layers or entry.needs_nan
+        assert entry.layers or entry.needs_nonfinite
         assert set(entry.kinds) <= {"inconsistency", "nan", "shape"}
         assert not entry.reason.endswith(".")
 

@@ -27,7 +27,7 @@ class Difference:
     reason: str
     link: str
     parameters: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    needs_nan: bool = False  # in what the layer reads
+    needs_nonfinite: bool = False  # in what the layer reads
 
     @property
     def text(self) -> str:
@@ -38,13 +38,13 @@ class Difference:
         return (
             (not self.layers or layer.kind in self.layers)
             and seen.kind in self.kinds
-            and (not self.needs_nan or any(map(_has_nan, specimen.inputs)))
+            and (not self.needs_nonfinite or any(map(_is_odd, specimen.inputs)))
             and all(layer.config.get(k) in values for k, values in self.parameters.items())
         )
 
 
-def _has_nan(array: Array) -> bool:
-    return array.dtype.kind == "f" and bool(np.isnan(array).any())
+def _is_odd(array: Array) -> bool:
+    return array.dtype.kind == "f" and not np.isfinite(array).all()
 
 
 def listed(specimen: Specimen, seen: Observation) -> Difference | None:
@@ -62,7 +62,7 @@ def _all() -> tuple[Difference, ...]:
             entry["reason"],
             entry.get("link", ""),
             entry.get("parameters", {}),
-            entry.get("inputs") == "nan",
+            entry.get("inputs") == "non-finite",
         )
         for entry in found
     )
