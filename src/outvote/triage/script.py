@@ -132,8 +132,10 @@ def _ends_in_bfloat16(proof: Proof) -> bool:
 
 def _environments(targets: Mapping[str, Target], wide: bool) -> str:
     found = {name: _environment(target, wide) for name, target in targets.items()}
-    if all(env == {"KERAS_BACKEND": name} for name, env in found.items()):
-        return f'{{name: {{"KERAS_BACKEND": name}} for name in {tuple(found)!r}}}'
+    more = {"JAX_ENABLE_X64": "1"} if wide and "jax" in found else {}  # means nothing to others
+    if all({**env, **more} == {"KERAS_BACKEND": name, **more} for name, env in found.items()):
+        added = "".join(f', "{key}": "{value}"' for key, value in more.items())
+        return f'{{name: {{"KERAS_BACKEND": name{added}}} for name in {tuple(found)!r}}}'
     if len(repr(found)) < _LINE:
         return repr(found)
     return "\n".join(["{", *(f"    {name!r}: {env!r}," for name, env in found.items()), "}"])
