@@ -273,12 +273,30 @@ def test_the_first_check_of_the_readme_runs(
 
 
 def test_every_listed_disagreement_has_its_script() -> None:
-    """The scripts themselves are run by benchmarks/live_findings.py: each starts two frameworks."""
+    """benchmarks/live_findings.py runs them on the accused; the next test on one target."""
     page = (ROOT / "docs" / "findings.md").read_text()
     linked = set(re.findall(r"\(findings/([\w-]+\.py)\)", page))
     scripts = {path.name: path.read_text() for path in (ROOT / "docs" / "findings").glob("*.py")}
     assert linked == scripts.keys()
-    assert len(scripts) > 25
+    assert len(scripts) > 100
     for name, text in scripts.items():
         compile(text, name, "exec")
         assert len(text.splitlines()) <= 45, name
+
+
+@pytest.mark.frameworks
+def test_the_scripts_of_disagreements_accuse_numpy_where_the_page_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
+    from live_findings import exit_codes
+
+    page = (ROOT / "docs" / "findings.md").read_text()
+    row = r"\(findings/([\w-]+\.py)\) \| ([\w, :]+) \|.*\| (bug|difference|unknown) \|"
+    rows = {name: who.split(", ") for name, who, verdict in re.findall(row, page)}
+    decided = {name: who for name, who in rows.items() if "undecided" not in name}
+    folder = ROOT / "docs" / "findings"
+    scripts = [folder / n for n in decided if "'numpy'" in (folder / n).read_text()]
+    assert len(scripts) > 50
+    wrong = {script.name for script, code in exit_codes(scripts, "numpy") if code}
+    assert wrong == {script.name for script in scripts if "numpy" in decided[script.name]}

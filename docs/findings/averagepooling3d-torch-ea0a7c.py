@@ -1,30 +1,24 @@
-"""torch differs by 0.2 (relative) in AveragePooling3D layer 'averagepooling3d_1'
+"""torch differs by 0.25 (relative) in AveragePooling3D layer 'averagepooling3d_1'
 Exits 1 while the bug is there, 0 when it is gone. Needs keras and numpy. Without KERAS_BACKEND in
 the environment it runs every target in a process of its own."""
-import os, subprocess, sys
-import numpy as np
-TARGETS = {name: {"KERAS_BACKEND": name} for name in ('tensorflow', 'torch', 'numpy', 'openvino')}
-EXPECTED = np.array([[[[[1.0]]]]], "float32")  # by an independent NumPy computation in float64
+import os, subprocess, sys, numpy as np
+TARGETS = {name: {"KERAS_BACKEND": name} for name in ('tensorflow', 'jax', 'torch', 'numpy')}
+EXPECTED = np.array([[[[[0.5]]]]], "float32")  # by an independent NumPy computation in float64
 
 def compute():
     import keras
-    x0 = np.arange(3.0).reshape((1, 1, 3, 1, 1)).astype("float32")
-    layer = keras.layers.AveragePooling3D(pool_size=(1, 4, 1), padding='same')
+    x0 = np.arange(2.0).reshape((1, 1, 2, 1, 1)).astype("float32")
+    layer = keras.layers.AveragePooling3D(pool_size=(1, 3, 1), padding='same')
     call = lambda x0: keras.tree.flatten(layer(x0))[0]
-    if keras.backend.backend() == "openvino":
-        import openvino as ov, openvino.opset15 as opset; from keras.src.backend.openvino import core
-        given = [opset.parameter(list(x.shape), core.OPENVINO_DTYPES[x.dtype.name]) for x in (x0,)]
-        node = call(*[core.OpenVINOKerasTensor(p.output(0)) for p in given]).output
-        graph = ov.compile_model(ov.Model([node], given), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-        return np.array(graph([x0,])[0])
     tensors = [keras.ops.convert_to_tensor(x) for x in (x0,)]
     return np.asarray(keras.ops.convert_to_numpy(call(*tensors)))
 
 def judge(y):
     if EXPECTED is None or y.shape != EXPECTED.shape or y.dtype != EXPECTED.dtype:
         return f"WRONG: shape {y.shape}, {y.dtype}"
-    y, right = np.nan_to_num(np.array([y, EXPECTED], "float64"), nan=1e300)
-    d = np.max(abs(y - right), initial=0) / max(np.max(abs(right), initial=0), 1e-30)
+    y, right = np.array([y, EXPECTED], "float64")
+    apart = np.where((y == right) | (np.isnan(y) & np.isnan(right)), 0, abs(y - right))
+    d = np.max(apart, initial=0) / np.max(abs(right), initial=1e-30, where=np.isfinite(right))
     return f"{'ok' if d <= 9.5e-07 else 'WRONG'}: relative distance {d:.3g}, {np.ravel(y)[:6]}"
 
 if "KERAS_BACKEND" in os.environ:

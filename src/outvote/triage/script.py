@@ -113,11 +113,11 @@ def _expected(finding: Finding, proof: Proof) -> tuple[Array | None, str]:
     seen = proof.observed
     if finding.kind == "shape" and seen.failures:
         return None, "the others refuse this with an exception"
+    names = [n for n in (seen.vote.majority or seen.outputs) if n in seen.outputs]
     if proof.expected is not None and finding.triage == "bug":
-        given = next(iter(seen.outputs.values())).arrays if seen.outputs else ()
+        given = seen.outputs[names[0]].arrays if names else ()
         dtype = given[0].dtype if given else np.float64
         return proof.expected.arrays[0].astype(dtype), proof.source
-    names = [n for n in (seen.vote.majority or seen.outputs) if n in seen.outputs]
     if not names:
         return None, "no target gives a result"
     told = "what they agree on" if seen.vote.decided else "one side's answer: it is undecided"

@@ -1,0 +1,38 @@
+"""numpy fails in Conv3DTranspose layer 'conv3dtranspose_1': TypeError: lax.conv_general_dilated requires arguments to have the same dtypes, got float32, float64.
+Exits 1 while the bug is there, 0 when it is gone. Needs keras and numpy. Without KERAS_BACKEND in
+the environment it runs every target in a process of its own."""
+import os, subprocess, sys, numpy as np
+TARGETS = {name: {"KERAS_BACKEND": name} for name in ('tensorflow', 'torch', 'numpy')}
+EXPECTED = np.array([[[[[0.0]]]]], "float64")  # by tensorflow, torch: what they agree on
+
+def compute():
+    import keras
+    x0 = np.array([[[[[0.0]]]]], "float32")
+    layer = keras.layers.Conv3DTranspose(filters=1, kernel_size=(1, 1, 1), dtype='float64')
+    call = lambda x0: keras.tree.flatten(layer(x0))[0]
+    call(x0)  # creates the weights
+    layer.set_weights([np.float64([[[[[0.0]]]]]), np.float64([0.0])])
+    tensors = [keras.ops.convert_to_tensor(x) for x in (x0,)]
+    return np.asarray(keras.ops.convert_to_numpy(call(*tensors)))
+
+def judge(y):
+    if EXPECTED is None or y.shape != EXPECTED.shape or y.dtype != EXPECTED.dtype:
+        return f"WRONG: shape {y.shape}, {y.dtype}"
+    y, right = np.array([y, EXPECTED], "float64")
+    apart = np.where((y == right) | (np.isnan(y) & np.isnan(right)), 0, abs(y - right))
+    d = np.max(apart, initial=0) / np.max(abs(right), initial=1e-30, where=np.isfinite(right))
+    return f"{'ok' if d <= 9.5e-07 else 'WRONG'}: relative distance {d:.3g}, {np.ravel(y)[:6]}"
+
+if "KERAS_BACKEND" in os.environ:
+    try:
+        text = judge(compute())
+    except Exception as error:
+        text = f"{'ok' if EXPECTED is None else 'WRONG'}: {type(error).__name__}: {error}"
+    sys.exit(print(" ".join(text.split())[:200]) or text.startswith("WRONG"))
+codes = []
+for name, env in TARGETS.items():
+    command = [env.get("PYTHON", sys.executable), __file__]
+    done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True)
+    print(f"{name:24}", done.stdout.strip() or f"WRONG: died with exit code {done.returncode}")
+    codes.append(done.returncode)
+sys.exit(any(codes))
