@@ -173,7 +173,8 @@ def _values(
     small = worst < _ROUNDING * seen.tolerance
     if len(wrong) == len(errors):  # how far they all are says little then
         small = _no_farther(errors, vote.outvoted, vote.majority)
-    step = all(_within_a_step(bench, specimen, seen.outputs[n], truth.outputs) for n in wrong)
+    reads = _scale(bench, specimen)
+    step = all(_within_a_step(seen.outputs[n], truth.outputs, reads) for n in wrong)
     if meant is None and (small or step) and _vanishes(bench, specimen, seen, wrong, truth):
         reason = f"{against}. In float64 the difference vanishes: digits are lost, no more."
         return Verdict("precision", wrong, reason, truth, errors)
@@ -202,7 +203,8 @@ def _without_truth(
         return Verdict("unknown", (), f"{vote.reason}. No float64 result could be had.")
     right = next((seen.outputs[n] for n in vote.majority if n in seen.outputs), None)
     given = [seen.outputs[n] for n in vote.outvoted if n in seen.outputs]
-    if right and all(_within_a_step(bench, specimen, found, right) for found in given):
+    reads = _scale(bench, specimen)
+    if right and all(_within_a_step(found, right, reads) for found in given):
         reason = f"{vote.reason}. By no more than the last place of what the layer reads."
         return Verdict("precision", vote.outvoted, reason)
     return Verdict("bug", vote.outvoted, f"{vote.reason}. No float64 result could be had.")
@@ -214,13 +216,17 @@ def _no_farther(errors: Mapping[str, float], some: Sequence[str], others: Sequen
     return bool(theirs) and all(errors[n] <= 2 * max(theirs) for n in some if n in errors)
 
 
-def _within_a_step(bench: Bench, specimen: Specimen, found: Outputs, right: Outputs) -> bool:
-    """Whether results differ by no more than a few last places of 1, or of what the layer reads.
+def _scale(bench: Bench, specimen: Specimen) -> float:
+    """The largest number that a layer reads, 1 at least."""
+    weights = [bench.pool.blobs.get(w.digest) for la in specimen.model.layers for w in la.weights]
+    return max(1.0, *(_largest(array) for array in (*specimen.inputs, *weights)))
+
+
+def _within_a_step(found: Outputs, right: Outputs, scale: float) -> bool:
+    """Whether results differ by no more than a few last places of a number of that size.
 
     The small difference of two numbers, as in exp(x) - 1, is rounded like these numbers are.
     """
-    weights = [bench.pool.blobs.get(w.digest) for la in specimen.model.layers for w in la.weights]
-    scale = max(1.0, *(_largest(array) for array in (*specimen.inputs, *weights)))
     pairs = list(zip(found.arrays, right.arrays, strict=False))
     if not pairs or any(x.shape != y.shape for x, y in pairs):
         return False
@@ -292,12 +298,17 @@ def _vanishes(
     if not able:
         return True
     wide = _in_float64(bench, specimen, seen, able)
-    asked = {n: found for n, found in wide.outputs.items() if not _is_narrow(found)}
+    # A layer may compute in float32 inside, whatever type it is asked for.
+    asked = {
+        n: found
+        for n, found in wide.outputs.items()
+        if not (_is_narrow(found) and _within_a_step(seen.outputs[n], truth.outputs, 1.0))
+    }
     return all(e < wide.tolerance for e in errors_of(asked, truth.outputs).values())
 
 
 def _is_narrow(outputs: Outputs) -> bool:
-    """Whether a layer computes in float32 inside, whatever type it is asked for."""
+    """Whether float64 holds nothing that float32 would not."""
     return all(np.array_equal(a, a.astype(np.float32), equal_nan=True) for a in outputs.arrays)
 
 
