@@ -187,7 +187,7 @@ def row(live: Live) -> str:
     data = live.data
     who = ", ".join(data["targets"])
     what = {
-        "inconsistency": f"{data['distance'] or 0:.2g} (relative)",
+        "inconsistency": f"{data['distance']:.2g} (relative)" if data["distance"] else "infinities",
         "nan": data["title"].partition(",")[0].partition(" ")[2],
         "shape": data["title"].partition(" in ")[0].partition(" ")[2],
     }.get(data["kind"]) or _error(data["title"])
