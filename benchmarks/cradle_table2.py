@@ -157,7 +157,7 @@ def compare_versions(pool: Pool, case: Case, pair: list[str], found: Row) -> Non
         found.patterns.append(pattern)
         blame = Blame(pool, case, settings, case.data.count, outputs)
         label = f"U{len(found.patterns)}"
-        for finding in blame.differences(pairs, explained):
+        for finding in blame.differences(pairs, explained, found.noise):
             found.layers.append(f"{label}: {told(finding)}")
     found.cells.append(f"U{found.patterns.index(pattern) + 1}")
 

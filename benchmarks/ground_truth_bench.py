@@ -22,9 +22,8 @@ from outvote.campaign.store import Store
 from outvote.campaign.summary import fuzz_result
 from outvote.checking import Checked, Job, check_in, read_model
 from outvote.commands.fuzz import seeds_of
-from outvote.core.target import Run, Target
+from outvote.core.target import Target
 from outvote.evidence import write_evidence
-from outvote.judge.compare import Outputs
 from outvote.localize.hidden import outputs_of
 from outvote.localize.isolated import distance
 from outvote.result import check_result
@@ -105,12 +104,8 @@ def effect(pool: Pool, fault: Fault, folder: Path) -> str:
         raise SystemExit(f"{fault.name}: {twin.name} cannot run the case: {released.message}")
     if not patched.ok:
         return str(patched.outcome.value)
-    apart = distance(_outputs(released), _outputs(patched))
+    apart = distance(outputs_of(released), outputs_of(patched))
     return "" if apart == 0 else "NaN" if math.isnan(apart) else f"{apart:.1e}"
-
-
-def _outputs(run: Run) -> Outputs:
-    return outputs_of(run)
 
 
 def check_model(

@@ -83,10 +83,11 @@ def test_a_result_that_depends_on_the_batch_is_not_noise() -> None:
 
 
 def test_who_errs_does_not_raise_the_noise_that_excuses_it() -> None:
-    assert noise_of([1e-7, 0.5]) == 1e-7
-    assert noise_of([0.5, 1e-7, 2e-7]) == 2e-7
-    rows = noise_of([np.array([1e-7, 0.5]), np.array([0.5, 2e-7]), np.array([3e-7, 3e-7])])
-    assert rows.tolist() == [3e-7, 3e-7]
+    assert noise_of({"a": [1e-7, 5e-8], "b": [0.5, 0.1]}) == 1e-7
+    assert noise_of({"a": [0.5], "b": [1e-7], "c": [2e-7]}) == 2e-7
+    assert noise_of({"a": [1e-7, np.inf, np.nan]}) == 1e-7
+    rows = {"a": np.array([1e-7, 0.5]), "b": np.array([0.5, 2e-7]), "c": np.array([3e-7, 3e-7])}
+    assert noise_of({name: [row] for name, row in rows.items()}).tolist() == [3e-7, 3e-7]
 
 
 def test_exact_zeros_are_not_moved() -> None:

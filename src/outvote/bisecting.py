@@ -168,7 +168,7 @@ class _Bench:
             return
         with self.watch("Running the references", self.pool, names):
             runs = self.pool.ask_all(names, self._request())
-        outputs = {name: _outputs(run) for name, run in runs.items() if run.ok}
+        outputs = {name: outputs_of(run) for name, run in runs.items() if run.ok}
         if not outputs:
             told = "; ".join(f"{name}: {run.message}" for name, run in runs.items())
             raise UsageError(f"no target of --against could run the case: {told}")
@@ -239,8 +239,8 @@ class _Bench:
 
     def _judged(self, version: str, run: Run) -> Probe:
         first = self.found.probes.get(self.found.releases[0])
-        own = _outputs(run) if run.ok else None
-        before = _outputs(first.run) if first and first.run.ok else None
+        own = outputs_of(run) if run.ok else None
+        before = outputs_of(first.run) if first and first.run.ok else None
         to_reference = distance(self.reference, own) if self.reference and own else None
         consistent = None
         if self.reference is not None:
@@ -254,12 +254,12 @@ class _Bench:
         if a.consistent != b.consistent:
             return True
         if a.run.ok and b.run.ok:
-            return not distance(_outputs(a.run), _outputs(b.run)) < self.found.tolerance
+            return not distance(outputs_of(a.run), outputs_of(b.run)) < self.found.tolerance
         return _failure(a.run) != _failure(b.run)
 
     def _tolerance(self, name: str, run: Run) -> float:
         """What rounding explains, measured on the first that runs: its tensors moved a little."""
-        outputs = _outputs(run)
+        outputs = outputs_of(run)
         limit = max(map(model_tolerance, outputs.dtypes), default=0.0)
         count = min(4, self.case.data.count)
         if count == 0:
@@ -278,10 +278,6 @@ class _Bench:
             "batch": balanced_batch(data.count, 32),
         }
         return Request("run", arguments, steps=len(self.case.model.layers))
-
-
-def _outputs(run: Run) -> Outputs:
-    return outputs_of(run)
 
 
 def _failure(run: Run) -> tuple[Outcome, object]:

@@ -11,14 +11,18 @@ import numpy as np
 from outvote.core.target import Outcome, Run, Target
 from outvote.data import Case, balanced_batch
 from outvote.findings import Finding, findings_from_failures, findings_from_faults
-from outvote.judge.compare import Comparison, Outputs, Settings, model_tolerance
+from outvote.judge.compare import (
+    BEYOND_ROUNDING,
+    Comparison,
+    Outputs,
+    Settings,
+    model_tolerance,
+)
 from outvote.judge.vote import Vote, vote
 from outvote.localize.localize import Localization, localize
 from outvote.localize.prefix import first_deviating_layer
 from outvote.noise import NoiseFloor
 from outvote.run.pool import Pool
-
-_FAR = 32  # times what rounding may explain: small differences do not add up to that
 
 Pair = tuple[str, str]
 
@@ -58,7 +62,7 @@ class Blame:
         self,
         comparisons: Sequence[Comparison],
         explained: Collection[Pair],
-        noise: NoiseFloor | None = None,
+        noise: NoiseFloor | None,
     ) -> list[Finding]:
         """A finding for every inconsistent pair that rounding does not explain; each cause once."""
         apart = [p for p in comparisons if p.inconsistent and p.targets not in explained]
@@ -155,7 +159,7 @@ class Blame:
         layer = first_deviating_layer(
             self.pool,
             self.case.model,
-            self.case.data.take(self._one(pair.worst_input)),
+            self.case.data.take_one([pair.worst_input]),
             (other, suspect),
             self.settings,
         )
@@ -176,12 +180,10 @@ class Blame:
         """Whether no adding up of rounding takes outputs so far from each other."""
         if noise is None:
             return False
-        floor = max(noise.largest(), *map(model_tolerance, self._dtypes()))
+        dtypes = {dtype for found in self.outputs.values() for dtype in found.dtypes}
+        floor = max(noise.largest(), *map(model_tolerance, dtypes))
         apart = max((m.maximum for m in pair.measured if m.name == "relative"), default=0.0)
-        return apart > _FAR * self.settings.noise_factor * floor
-
-    def _dtypes(self) -> set[str]:
-        return {dtype for found in self.outputs.values() for dtype in found.dtypes}
+        return apart > BEYOND_ROUNDING * self.settings.noise_factor * floor
 
     def _place(self, finding: Finding) -> int:
         """Findings stand in the order of their layers; those without one come last."""

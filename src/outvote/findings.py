@@ -20,7 +20,7 @@ from outvote.localize.causal import Cause
 from outvote.localize.isolated import Fault
 from outvote.localize.localize import Localization
 
-_COMPLAINT = 40
+_HEAD = 60  # letters of an error message that tell one from another
 _NOT_PARAMETERS = ("name", "trainable", "dtype")
 _NOT_PARAMETER_ENDINGS = ("_initializer", "_regularizer", "_constraint")
 _KIND_OF_OUTCOME = {Outcome.HANG: "hang"}
@@ -73,8 +73,8 @@ class Finding:
     def covers(self, other: Finding) -> bool:
         """Whether another finding, not examined yet, has this one's cause.
 
-        It has if it fails alike in the same library and kind of layer, on what the same types
-        of tensors hold, and has all that matters.
+        It has if it fails alike in the same library and kind of layer, given tensors of the same
+        types, and has all that matters.
         """
         cause, found = self._cause, other.layer
         if self.proof is None or cause is None or found is None:
@@ -85,7 +85,7 @@ class Finding:
             return False
         if other._reads is not None and self._reads != other._reads:
             return False
-        if self.kind == "crash" and self._complaint != other._complaint:
+        if self.kind == "crash" and _complaint(self) != _complaint(other):
             return False
         if cause.kind != found.kind and not activation:
             return False
@@ -118,11 +118,6 @@ class Finding:
         return ", ".join(sorted(unusual))
 
     @property
-    def _complaint(self) -> str:
-        """The letters of an error message: numbers, shapes and signs vary from case to case."""
-        return "".join(filter(str.isalpha, self.title.partition(": ")[2]))[:_COMPLAINT]
-
-    @property
     def parameters(self) -> dict[str, Any] | None:
         """The parameters to blame: those that cure it (AUDEE) and that it cannot do without.
 
@@ -143,6 +138,15 @@ class Finding:
         matter = _classes(self.proof.matter) if self.proof else None
         types = f"{dtype} of {self._reads}" if self._reads else dtype
         return digest_of(self.kind, who, layer_kind, matter, types)[:12]
+
+
+def _complaint(finding: Finding) -> str:
+    return head_of(finding.title.partition(": ")[2])
+
+
+def head_of(message: str) -> str:
+    """The first letters of an error message: numbers, shapes and signs vary from case to case."""
+    return "".join(filter(str.isalpha, message))[:_HEAD]
 
 
 def _classes(matter: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from outvote.judge.compare import Comparison, Outputs
 from outvote.judge.distances import distance_relative, noise_of
 from outvote.run.pool import Pool, Request
 
-_PROBES = (1, 2, 0)  # twice at random, once all tensors away from zero
+PROBES = (1, 2, 0)  # twice at random, once all tensors away from zero
 _INPUTS_PER_PAIR = 3
 _INPUTS = 8
 
@@ -83,29 +83,24 @@ def measure_noise(
     """
     digests = [pool.blobs.put(array) for array in data.take(indices)]
     count = len(next(iter(outputs.values())).arrays)
-    moves: dict[str, list[Array]] = {}  # by instrument, per output
+    moves: list[dict[str, list[Array]]] = [{} for _ in range(count)]  # per output, by instrument
     arguments = {"model": model.to_json(), "inputs": digests, "batch": len(indices)}
     requests = [
         Request("run", {**arguments, "jitter": seed}, steps=len(model.layers))
-        for seed in (None, *_PROBES)
+        for seed in (None, *PROBES)
     ]
     plain, *probes = pool.ask_each(instruments, requests)
     for runs in probes:
         for name, run in runs.items():
             if not (run.ok and plain[name].ok) or len(run.arrays) != count:
                 continue
-            movement = moves.setdefault(name, [np.zeros(len(indices)) for _ in range(count)])
-            for place, moved in enumerate(run.arrays):
-                still = plain[name].arrays[place]
-                if moved.shape == still.shape:
-                    distances = distance_relative(still, moved)
-                    # An output that jumps to infinity or NaN, or back, measures no rounding: as a
-                    # noise floor it would explain every difference away.
-                    finite = np.where(np.isfinite(distances), distances, 0.0)
-                    movement[place] = np.maximum(movement[place], finite)
-    if not moves:
+            for found, moved, still in zip(moves, run.arrays, plain[name].arrays, strict=True):
+                same = moved.shape == still.shape
+                far = distance_relative(still, moved) if same else np.zeros(len(indices))
+                found.setdefault(name, []).append(far)
+    if not all(moves):
         return None
-    return NoiseFloor(tuple(indices), tuple(map(noise_of, zip(*moves.values(), strict=True))))
+    return NoiseFloor(tuple(indices), tuple(map(noise_of, moves)))
 
 
 def choose_instruments(finished: Mapping[str, Target]) -> list[str]:

@@ -18,7 +18,7 @@ from outvote.core.one_layer import one_layer
 from outvote.core.states import State
 from outvote.core.target import Outcome, Target
 from outvote.data import Case
-from outvote.findings import Finding, findings_from_faults, parameters_of
+from outvote.findings import Finding, findings_from_faults, head_of, parameters_of
 from outvote.judge.compare import Comparison, Settings
 from outvote.localize.isolated import judge_step
 from outvote.localize.localize import Localization
@@ -246,5 +246,4 @@ def _key(seed: Seed, model: Model, names: Iterable[str]) -> str:
 
 def _failure_key(target: str, layer: str | None, message: str, model: Model) -> str:
     kind = next((item.kind for item in model.layers if item.name == layer), None)
-    head = "".join(c for c in message[:80] if not c.isdigit())
-    return digest_of(target, kind, head)
+    return digest_of(target, kind, head_of(message))

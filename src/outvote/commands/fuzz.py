@@ -267,10 +267,10 @@ def _default(known: Any) -> list[str] | None:
 
 def _seed_names(options: argparse.Namespace) -> list[str]:
     """Seeds as given, groups of the zoo as their members; `layers` wants tensors of every rank."""
-    from outvote.zoo.catalog import GROUPS
+    from outvote.zoo.catalog import members_of
 
     given = options.seeds or (["tiny"] if options.strategy == "layers" else [])
-    return [m for name in given for m in ([name] if _is_file(name) else GROUPS.get(name, [name]))]
+    return [m for name in given for m in ((name,) if _is_file(name) else members_of(name))]
 
 
 def seeds_of(wanted: list[str], data: list[Path]) -> Any:

@@ -137,6 +137,9 @@ def base_tolerance(dtype: str, places: float) -> float:
     return _EPSILON[dtype] * places
 
 
+BEYOND_ROUNDING = 32  # times what rounding may explain: digits that are lost do not add up to that
+
+
 def model_tolerance(dtype: str) -> float:
     """What a whole model may differ by without being asked why: 1e-5 in float32."""
     return base_tolerance(dtype, 84 if dtype in ("float32", "float64") else 16)

@@ -6,7 +6,7 @@ side) is NaN, and callers write `not d < threshold`, so that NaN never passes fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -79,11 +79,14 @@ def _per_instance(values: Array) -> Array:
     return values.reshape(len(values), int(np.prod(values.shape[1:])))  # -1 fails on no instances
 
 
-def noise_of(movements: Sequence[Array | float]) -> Array:
-    """How far rounding moves a result, of what it moves on each target: the lower median.
+def noise_of(movements: Mapping[str, Sequence[Array | float]]) -> Array:
+    """How far rounding moves a result, of how far each probe moved it on each target.
 
-    How much a function amplifies is the same for all who compute it right. One who errs, or whose
-    results vary by themselves, must not raise the noise that would excuse it.
+    The largest of a target's probes, and of the targets the lower median: how much a function
+    amplifies is the same for all who compute it right. One who errs, or whose results vary by
+    themselves, must not raise the noise that would excuse it. A result that jumps to infinity or
+    NaN, or back, measures no rounding either: it would explain every difference away.
     """
-    ordered = np.sort(np.stack([np.asarray(m) for m in movements]), axis=0)
-    return np.asarray(ordered[(len(movements) - 1) // 2])
+    probed = (np.stack([np.asarray(m, np.float64) for m in found]) for found in movements.values())
+    worst = [np.where(np.isfinite(moved), moved, 0.0).max(axis=0) for moved in probed]
+    return np.asarray(np.sort(np.stack(worst), axis=0)[(len(worst) - 1) // 2])

@@ -103,14 +103,13 @@ def noise_floor(
     plain: Mapping[str, Outputs],
 ) -> float:
     """How far a layer's output moves when its input moves by one unit in the last place."""
-    worst: dict[str, float] = {}
+    movements: dict[str, list[float]] = {}
     for seed in range(_PROBES):
         rng = np.random.default_rng(seed)
         moved = [(nudged(array, rng), mask) for array, mask in given]
         for name, outputs in call_alone(pool, names, layer, moved).items():
-            found = distance(plain[name], outputs)
-            worst[name] = max(worst.get(name, 0.0), found if np.isfinite(found) else 0.0)
-    return float(noise_of(list(worst.values()))) if worst else 0.0
+            movements.setdefault(name, []).append(distance(plain[name], outputs))
+    return float(noise_of(movements)) if movements else 0.0
 
 
 def nudged(array: Array, rng: np.random.Generator) -> Array:

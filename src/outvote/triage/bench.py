@@ -19,9 +19,9 @@ from outvote.judge.vote import Vote
 from outvote.localize.hidden import outputs_of
 from outvote.localize.isolated import distance, tolerance_of
 from outvote.localize.refusals import Answers, vote_on
+from outvote.noise import PROBES
 from outvote.run.pool import Pool, Request
 
-_PROBES = (1, 2, 0)  # twice at random, once all tensors away from zero
 _DEATHS = 2  # of a worker in a row, that are put down to the specimen
 _PLAIN = 1e-2  # a distance that no rounding of one layer explains: its noise need not be measured
 
@@ -98,13 +98,13 @@ class Bench:
     def noise(self, specimen: Specimen, plain: Mapping[str, Outputs]) -> float:
         """How far outputs move when every tensor moves by one unit in the last place."""
         instruments = [n for n in plain if self.targets[n].is_eager] or list(plain)
-        worst: dict[str, float] = {}
-        for seed in _PROBES:
+        movements: dict[str, list[float]] = {}
+        for seed in PROBES:
             for name, run in self.run(specimen, instruments, jitter=seed).items():
                 if run.ok:
-                    found = distance(plain[name], outputs_of(run))
-                    worst[name] = max(worst.get(name, 0.0), found if np.isfinite(found) else 0.0)
-        return float(noise_of(list(worst.values()))) if worst else 0.0
+                    moved = distance(plain[name], outputs_of(run))
+                    movements.setdefault(name, []).append(moved)
+        return float(noise_of(movements)) if movements else 0.0
 
     def rebuilt(self, specimen: Specimen, name: str) -> Specimen | None:
         """The specimen with weights fitted to its new configurations and shapes.

@@ -55,11 +55,12 @@ class Examiner:
         """The finding with its smallest specimen and a verdict; as it was where none shows it."""
         if self.seconds <= 0 or finding.triage == "precision" or finding.kind == "performance":
             return finding
-        for specimen in self._specimens(finding, model, inputs):
+        specimens = self._specimens(finding, model, inputs)
+        for specimen in specimens:
             examined = self._with_one(finding, specimen) or self._with(finding, specimen)
             if examined is not None:
                 return examined
-        if self._is_rounding(finding, model, inputs):
+        if finding.kind == "inconsistency" and self._is_rounding(specimens[0]):
             reason = f"{finding.reason} Looked at again, rounding explains it."
             return finding.but(triage="precision", reason=reason, accused=None)
         if finding.triage == "difference":  # integers of another width, beside another's failure
@@ -70,12 +71,9 @@ class Examiner:
             "the whole model.",
         )
 
-    def _is_rounding(self, finding: Finding, model: Model, inputs: Sequence[Array]) -> bool:
+    def _is_rounding(self, specimen: Specimen) -> bool:
         """Whether targets still differ, and by no more than the noise that is measured here."""
-        if finding.kind != "inconsistency":
-            return False
-        first = self._specimens(finding, model, inputs)[0]
-        seen = self.bench.observe(first, list(self.targets))
+        seen = self.bench.observe(specimen, list(self.targets))
         return seen.kind is None and 0 < seen.distance < seen.tolerance and not seen.failures
 
     def _with_one(self, finding: Finding, specimen: Specimen) -> Finding | None:

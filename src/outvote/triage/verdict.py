@@ -12,7 +12,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.specimen import Specimen
-from outvote.judge.compare import Outputs, base_tolerance, only_width_differs
+from outvote.judge.compare import BEYOND_ROUNDING, Outputs, base_tolerance, only_width_differs
 from outvote.judge.distances import distance_relative
 from outvote.judge.observation import Observation
 from outvote.localize.hidden import outputs_of
@@ -23,7 +23,6 @@ from outvote.triage.reference import is_exact
 from outvote.triage.truth import reference_of
 from outvote.triage.widen import float64_of
 
-_ROUNDING = 32  # times what one layer may differ by: more than that is not lost digits
 _NUDGES = 12
 _FEW = 0.25  # of the results
 
@@ -169,18 +168,12 @@ def _values(
         return Verdict("precision", (), f"{against}.", truth, errors)
     if meant is not None and len(wrong) < len(errors):
         return Verdict("difference", wrong, f"{meant.text} {against}.", truth, errors)
-    worst = max(errors[n] for n in wrong)
-    small = worst < _ROUNDING * seen.tolerance
-    if len(wrong) == len(errors):  # how far they all are says little then
-        small = _no_farther(errors, vote.outvoted, vote.majority)
-    reads = _scale(bench, specimen)
-    step = all(_within_a_step(seen.outputs[n], truth.outputs, reads) for n in wrong)
-    if meant is None and (small or step) and _vanishes(bench, specimen, seen, wrong, truth):
-        reason = f"{against}. In float64 the difference vanishes: digits are lost, no more."
-        return Verdict("precision", wrong, reason, truth, errors)
+    lost = _lost_digits(bench, specimen, seen, truth, errors, wrong) if meant is None else None
+    if lost is not None:
+        return Verdict("precision", wrong, f"{against}. {lost}.", truth, errors)
     if len(wrong) == len(errors):
         return _all_wrong(seen, truth, errors, against, meant)
-    if worst <= 2 * max(e for n, e in errors.items() if n not in wrong):
+    if _no_farther(errors, wrong, [n for n in errors if n not in wrong]):
         reason = f"{against}: none is much farther than the others."
         return Verdict("precision", wrong, reason, truth, errors)
     edge = None if is_exact(specimen.last.kind) else _edge(bench, specimen, seen, wrong)
@@ -287,16 +280,38 @@ def _beyond_range(seen: Observation, truth: Truth) -> bool:
     return False
 
 
-def _vanishes(
-    bench: Bench, specimen: Specimen, seen: Observation, wrong: Sequence[str], truth: Truth
-) -> bool:
-    """Whether targets that are wrong are right when all is computed in float64.
+def _lost_digits(
+    bench: Bench,
+    specimen: Specimen,
+    seen: Observation,
+    truth: Truth,
+    errors: Mapping[str, float],
+    wrong: Sequence[str],
+) -> str | None:
+    """Why a difference that is small, somehow, is rounding; None where it is not."""
+    everybody = len(wrong) == len(errors)  # how far they all are says little then
+    if everybody:
+        small = _no_farther(errors, seen.vote.outvoted, seen.vote.majority)
+    else:
+        small = max(errors[n] for n in wrong) < BEYOND_ROUNDING * seen.tolerance
+    reads = _scale(bench, specimen)
+    if not small and not all(_within_a_step(seen.outputs[n], truth.outputs, reads) for n in wrong):
+        return None
+    right = _right_in_float64(bench, specimen, seen, wrong, truth)
+    if right:
+        return "In float64 the difference vanishes: digits are lost, no more"
+    if right is None and not everybody:
+        return "Nobody can be asked in float64, and so small a difference has the benefit of doubt"
+    return None
 
-    So small a difference has the benefit of the doubt where that cannot be asked.
-    """
+
+def _right_in_float64(
+    bench: Bench, specimen: Specimen, seen: Observation, wrong: Sequence[str], truth: Truth
+) -> bool | None:
+    """Whether targets that are wrong are right when all is computed in float64; None: unknown."""
     able = [n for n in wrong if _can_be_wide(bench, n)]
     if not able:
-        return True
+        return None
     wide = _in_float64(bench, specimen, seen, able)
     # A layer may compute in float32 inside, whatever type it is asked for.
     asked = {
@@ -304,7 +319,8 @@ def _vanishes(
         for n, found in wide.outputs.items()
         if not (_is_narrow(found) and _within_a_step(seen.outputs[n], truth.outputs, 1.0))
     }
-    return all(e < wide.tolerance for e in errors_of(asked, truth.outputs).values())
+    errors = errors_of(asked, truth.outputs)
+    return all(e < wide.tolerance for e in errors.values()) if errors else None
 
 
 def _is_narrow(outputs: Outputs) -> bool:

@@ -164,19 +164,21 @@ def _moved(tensors: Sequence[Tensor], jitter: int | None, place: int) -> list[Te
     if jitter is None:
         return list(tensors)
     seed = jitter * 10_007 + place
-    return [_jittered(tensor, seed) for tensor in tensors]
+    return [_jittered(tensor, seed, away=not jitter) for tensor in tensors]
 
 
-def _jittered(tensor: Tensor, seed: int) -> Tensor:
-    """Moved as keras_graph.jittered does it: one pattern of signs for all instances."""
+def _jittered(tensor: Tensor, seed: int, away: bool) -> Tensor:
+    """Moved as keras_graph.jittered does it: one pattern of signs for all, or away from zero."""
     if "float" not in K.dtype(tensor):
         return tensor
     shape = [1 if i == 0 or n is None else int(n) for i, n in enumerate(K.int_shape(tensor))]
-    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=shape).astype("float32")
+    drawn = np.random.default_rng(seed).choice([-1.0, 1.0], size=shape).astype("float32")
+    signs = np.ones_like(drawn) if away else drawn
 
     def move(x: Tensor) -> Tensor:
         size = K.abs(x)
-        return x + (2.0**-23 * signs) * (size + K.mean(size))
+        step = (2.0**-23 * signs) * (size + K.mean(size))
+        return x + (K.sign(x) * step if away else step * K.abs(K.sign(x)))  # zeros stay
 
     return keras_layers.Lambda(move, output_shape=lambda given: given)(tensor)
 

@@ -115,9 +115,14 @@ def find_entries(names: Iterable[str]) -> list[Entry]:
     """The models of these names and groups, each once, in the order in which they are named."""
     wanted: dict[str, Entry] = {}
     for name in names:
-        for member in GROUPS.get(name, (name,)):
+        for member in members_of(name):
             wanted[member] = find_entry(member)
     return list(wanted.values())
+
+
+def members_of(name: str) -> tuple[str, ...]:
+    """The models of a group; any other name stands for itself."""
+    return GROUPS.get(name, (name,))
 
 
 def find_entry(name: str) -> Entry:
