@@ -28,23 +28,23 @@ from statistics import mean
 
 import numpy as np
 
-from outvote.campaign.climbing import Climb
-from outvote.campaign.evolving import Evolution, ranges_request, run_flags
-from outvote.campaign.genome import Genome
 from outvote.campaign.job import FuzzJob, SeedFile
+from outvote.campaign.probes.climb import Climb
+from outvote.campaign.probes.evolution import Evolution, ranges_request, run_flags
+from outvote.campaign.probes.genome import Genome
 from outvote.campaign.seeds import Seed, read_seeds
-from outvote.commands.fuzz import seeds_of
+from outvote.commands.fuzz.options import seeds_of
+from outvote.commands.localize.run import LocalizeJob, locate
 from outvote.core.model import Model
-from outvote.environments.provide import provide
-from outvote.localizing import Localizer
-from outvote.locating import LocalizeJob, locate
-from outvote.mutate.catalogue import Catalogue
-from outvote.mutate.genetic import LEVELS, GeneticSettings
-from outvote.mutate.maker import Maker
+from outvote.dialects.keras.mutate.catalogue import Catalogue
+from outvote.dialects.keras.mutate.maker import Maker
+from outvote.localize.parameters import Localizer
 from outvote.mutate.registry import all_rules, mutate
 from outvote.mutate.tools import Tools
-from outvote.run.pool import Pool, Request
-from outvote.targets import BUILT_IN, choose, known_targets
+from outvote.run.local import Pool, Request
+from outvote.search.genetic import LEVELS, GeneticSettings
+from outvote.targets.choose import BUILT_IN, choose, known_targets
+from outvote.targets.environments.provide import provide
 
 FAULT = """
 import keras.src.backend as backend

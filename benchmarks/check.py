@@ -28,9 +28,9 @@ from pathlib import Path
 import numpy as np
 
 from applications import build
-from outvote.checking import Checked, Job, run_check
-from outvote.run.pool import Pool
-from outvote.targets import BUILT_IN
+from outvote.commands.check.run import Checked, Job, run_check
+from outvote.run.local import Pool
+from outvote.targets.choose import BUILT_IN
 
 TARGETS = ("tensorflow", "jax", "torch")
 FAULT = Path(__file__).parent.parent / "examples" / "faults" / "batchnorm_epsilon.py"

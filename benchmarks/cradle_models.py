@@ -17,9 +17,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from applications import NAMES, build
-from outvote.checking import Checked, Job, run_check
+from outvote.commands.check.run import Checked, Job, run_check
 from outvote.core.target import Target
-from outvote.targets import BUILT_IN
+from outvote.targets.choose import BUILT_IN
 
 CLEAN = ("tensorflow", "jax", "torch", "openvino")
 BACKENDS = ("tensorflow", "jax", "torch")

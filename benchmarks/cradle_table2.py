@@ -24,19 +24,19 @@ from pathlib import Path
 import numpy as np
 
 from applications import build
-from outvote.blame import Blame
-from outvote.checking import read_model
+from outvote.bench.noise import NoiseFloor, measure_noise
+from outvote.commands.check.run import read_model
+from outvote.core.case import Case, fit
+from outvote.core.outputs import outputs_of
 from outvote.core.target import Target
-from outvote.data import Case, fit
-from outvote.environments.provide import provide
-from outvote.findings import Finding
+from outvote.findings.blame import Blame
+from outvote.findings.finding import Finding
 from outvote.judge.compare import Settings, compare_all
 from outvote.judge.truth import interpret
-from outvote.localize.hidden import outputs_of
-from outvote.noise import NoiseFloor, measure_noise
-from outvote.run.pool import Pool, Request
+from outvote.run.local import Pool, Request
 from outvote.run.process import Limits
-from outvote.targets import choose, known_targets, readers
+from outvote.targets.choose import choose, known_targets, readers
+from outvote.targets.environments.provide import provide
 
 VERSIONS = ("2.0.5", "2.0.9", "2.1.4", "2.1.5", "2.2.4", "2.3.1")
 BACKENDS = ("tensorflow", "theano")

@@ -26,14 +26,14 @@ from typing import Any
 import numpy as np
 
 from deepxplore_first import first_difference
+from outvote.commands.explore.result import explore_result
 from outvote.core.arrays import Array
 from outvote.explore.asking import ask
 from outvote.explore.baselines import measure, random_inputs
-from outvote.explore.exploring import explore_in
+from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob
-from outvote.explore.outcome import explore_result
-from outvote.run.pool import Pool
-from outvote.targets import BUILT_IN
+from outvote.run.local import Pool
+from outvote.targets.choose import BUILT_IN
 
 ORIGINAL = 1.5  # seconds per seed of the authors' program, on an idle machine of this kind
 DOMAINS = ("MNIST", "PDF", "Driving")

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from outvote.explore.asking import ask
-from outvote.explore.exploring import open_in, prepare
+from outvote.explore.explore import open_in, prepare
 from outvote.explore.job import ExploreJob
-from outvote.explore.rules import read_features
-from outvote.run.pool import Pool
+from outvote.explore.legal import read_features
+from outvote.run.local import Pool
 
 RUNS = 10  # as in the paper
 ITERATIONS = 60

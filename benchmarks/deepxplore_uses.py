@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
+from outvote.commands.pollution.run import pollution_in
 from outvote.core.arrays import Array
-from outvote.explore.exploring import explore_in
+from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob, Retraining
-from outvote.explore.pollution import pollution_in
 from outvote.explore.retraining import retrain
 from outvote.explore.votes import labels_of, majority
-from outvote.run.pool import Pool
-from outvote.targets import BUILT_IN
+from outvote.run.local import Pool
+from outvote.targets.choose import BUILT_IN
 
 _TRAIN = """
 import os, sys

@@ -18,11 +18,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from outvote.checking import silent
-from outvote.environments.provide import provide
-from outvote.environments.store import Store
-from outvote.health import describe_targets
-from outvote.targets import choose, known_targets
+from outvote.commands.check.run import silent
+from outvote.commands.targets.run import describe_targets
+from outvote.targets.choose import choose, known_targets
+from outvote.targets.environments.provide import provide
+from outvote.targets.environments.store import Store
 
 VERSIONS = ("3.8.0", "3.9.0", "3.14.1")
 BACKEND = "jax"

@@ -18,19 +18,19 @@ import numpy as np
 from ground_truth_faults import Fault
 from outvote.campaign.campaign import Campaign, Progress
 from outvote.campaign.job import Budget, FuzzJob
-from outvote.campaign.store import Store
-from outvote.campaign.summary import fuzz_result
-from outvote.checking import Checked, Job, check_in, read_model
-from outvote.commands.fuzz import seeds_of
+from outvote.commands.check.result import check_result
+from outvote.commands.check.run import Checked, Job, check_in, read_model
+from outvote.commands.fuzz.options import seeds_of
+from outvote.core.outputs import outputs_of
 from outvote.core.target import Target
-from outvote.evidence import write_evidence
-from outvote.localize.hidden import outputs_of
+from outvote.dialects.keras.zoo.catalog import GROUPS
+from outvote.findings.evidence import write_evidence
 from outvote.localize.isolated import distance
-from outvote.result import check_result
-from outvote.run.pool import Pool, Request
+from outvote.run.local import Pool, Request
 from outvote.run.process import Limits
-from outvote.targets import BUILT_IN
-from outvote.zoo.catalog import GROUPS
+from outvote.store.store import Store
+from outvote.store.summary import fuzz_result
+from outvote.targets.choose import BUILT_IN
 
 BACKENDS = ("tensorflow", "jax", "torch")
 _QUICK = ("tensorflow", "torch", "numpy")  # beside a campaign: JAX compiles every shape

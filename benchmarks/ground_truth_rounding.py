@@ -21,16 +21,16 @@ from outvote.campaign.runner import Runner, Trial
 from outvote.campaign.seeds import Seed
 from outvote.core.arrays import Array
 from outvote.core.model import Model, Ref
+from outvote.core.outputs import outputs_of
 from outvote.core.specimen import Specimen
-from outvote.findings import Finding
+from outvote.dialects.keras.mutate.chains import Chain, Impossible
+from outvote.findings.finding import Finding
 from outvote.judge.compare import Outputs, Settings
 from outvote.judge.truth import Truth
-from outvote.localize.hidden import outputs_of
 from outvote.localize.isolated import distance
-from outvote.mutate.chains import Chain, Impossible
 from outvote.mutate.tools import Tools
-from outvote.run.pool import Pool, Request
-from outvote.targets import BUILT_IN
+from outvote.run.local import Pool, Request
+from outvote.targets.choose import BUILT_IN
 from small_cases import SHAPES, made_tools, seed_of
 
 _LAYERS = (10, 40)

@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from outvote.campaign.job import Budget, FuzzJob
-from outvote.commands.fuzz import seeds_of
-from outvote.fuzzing import compare, start
-from outvote.report import compare_markdown
-from outvote.targets import BUILT_IN
+from outvote.commands.fuzz.options import seeds_of
+from outvote.commands.fuzz.run import compare, start
+from outvote.report.compare import markdown as compare_markdown
+from outvote.targets.choose import BUILT_IN
 
 # Negative numbers leak through ReLU, a little: on a trained network hardly visible.
 FAULT = """

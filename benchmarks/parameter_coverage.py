@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from outvote.campaign.job import Budget, FuzzJob
-from outvote.commands.fuzz import seeds_of
-from outvote.fuzzing import start
-from outvote.targets import BUILT_IN
+from outvote.commands.fuzz.options import seeds_of
+from outvote.commands.fuzz.run import start
+from outvote.targets.choose import BUILT_IN
 
 # Runs inside the worker: notes every line of the backend's files once, and says how many there are.
 TRACER = """

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 
 from outvote.core.model import Input, Layer, Model, Ref
-from outvote.localizing import Localizer
-from outvote.mutate.maker import Maker
+from outvote.dialects.keras.mutate.maker import Maker
+from outvote.localize.parameters import Localizer
 from outvote.mutate.subject import Spec
-from outvote.run.pool import Pool
-from outvote.targets import BUILT_IN
+from outvote.run.local import Pool
+from outvote.targets.choose import BUILT_IN
 
 SCRIPT = Path(__file__).with_name("planted_parameters.py")
 

@@ -23,14 +23,14 @@ from pathlib import Path
 
 import numpy as np
 
-from outvote.bisect_result import bisect_result
-from outvote.bisecting import BisectJob, run_bisect
-from outvote.checking import Checked, Job, check_in, run_check
+from outvote.commands.bisect.result import bisect_result
+from outvote.commands.bisect.run import BisectJob, run_bisect
+from outvote.commands.check.result import check_result
+from outvote.commands.check.run import Checked, Job, check_in, run_check
 from outvote.core.errors import UsageError
-from outvote.environments.provide import provide
-from outvote.result import check_result
-from outvote.run.pool import Pool
-from outvote.targets import choose, known_targets, readers
+from outvote.run.local import Pool
+from outvote.targets.choose import choose, known_targets, readers
+from outvote.targets.environments.provide import provide
 
 _X86 = platform.machine() == "x86_64"
 _HOLES = "np.array([[[1,2],[0,0],[3,1],[0,0],[2,2]],[[0,0],[1,1],[2,0],[1,3],[0,0]]], 'float32')"

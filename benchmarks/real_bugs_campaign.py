@@ -22,12 +22,12 @@ from pathlib import Path
 from typing import Any
 
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
+from outvote.commands.fuzz.run import start
 from outvote.core.target import Target
-from outvote.environments.provide import provide
-from outvote.fuzzing import start
-from outvote.targets import choose, known_targets
-from outvote.zoo.catalog import GROUPS
-from outvote.zoo.seeds import seed_file
+from outvote.dialects.keras.zoo.catalog import GROUPS
+from outvote.dialects.keras.zoo.seeds import seed_file
+from outvote.targets.choose import choose, known_targets
+from outvote.targets.environments.provide import provide
 from real_bugs import BUGS, Bug
 
 _BY_LAYER = (1, 2, 3, 5, 6, 7, 12, 13, 14, 15, 16)  # shown by one layer on ordinary numbers

@@ -19,17 +19,17 @@ import numpy as np
 from outvote.campaign.oracle import judge
 from outvote.campaign.runner import Runner, Trial
 from outvote.campaign.seeds import Seed
+from outvote.core.case import Case, Data
 from outvote.core.model import REF, Input, Layer, Model, Ref
-from outvote.data import Case, Data
+from outvote.dialects.keras.mutate.catalogue import Catalogue
+from outvote.dialects.keras.mutate.chains import Chain, Impossible
+from outvote.dialects.keras.mutate.maker import Maker
 from outvote.judge.compare import Settings
 from outvote.judge.truth import Truth
-from outvote.mutate.catalogue import Catalogue
-from outvote.mutate.chains import Chain, Impossible
-from outvote.mutate.maker import Maker
 from outvote.mutate.subject import Spec, Subject
 from outvote.mutate.tools import Tools
-from outvote.run.pool import Pool, Request
-from outvote.targets import BUILT_IN, choose
+from outvote.run.local import Pool, Request
+from outvote.targets.choose import BUILT_IN, choose
 
 LAYERS = 5
 BATCH = 32

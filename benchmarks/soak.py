@@ -21,9 +21,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from outvote.campaign.store import FILE
-from outvote.fuzzing import report
+from outvote.commands.fuzz.run import report
 from outvote.run.process import resident_bytes
+from outvote.store.store import FILE
 
 
 def count(folder: Path, table: str = "mutants") -> int:

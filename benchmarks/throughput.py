@@ -21,10 +21,10 @@ from pathlib import Path
 from outvote.campaign.campaign import Campaign
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.runner import Runner
-from outvote.campaign.store import Store
-from outvote.commands.fuzz import seeds_of
-from outvote.run.pool import Pool, Request
-from outvote.targets import BUILT_IN, choose
+from outvote.commands.fuzz.options import seeds_of
+from outvote.run.local import Pool, Request
+from outvote.store.store import Store
+from outvote.targets.choose import BUILT_IN, choose
 
 TARGETS = ("tensorflow", "jax", "torch")
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from outvote.checking import Job, check_in
-from outvote.run.pool import Pool
-from outvote.targets import BUILT_IN
+from outvote.commands.check.run import Job, check_in
+from outvote.run.local import Pool
+from outvote.targets.choose import BUILT_IN
 
 TARGETS = ("tensorflow", "jax", "torch", "openvino", "numpy")
 Prepare = Callable[[Any], Any]

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 from conftest import fake
-from outvote.campaign.attempts import Attempt, findings_of, refusals
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
+from outvote.campaign.probes.illegal import Attempt, findings_of, refusals
+from outvote.commands.fuzz.run import resume, start
 from outvote.core.errors import UsageError
 from outvote.core.model import Layer
 from outvote.core.target import Outcome as RunOutcome
 from outvote.core.target import Run, Target
-from outvote.fuzzing import resume, start
-from outvote.mutate.genetic import GeneticSettings
 from outvote.run.process import Limits
+from outvote.search.genetic import GeneticSettings
 from outvote.search.registry import strategy
 from outvote.search.strategy import AUDEE_RULES, Choice, Memory, Outcome
 

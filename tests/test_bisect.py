@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from conftest import fake
-from outvote.bisect_result import bisect_result
-from outvote.bisecting import BisectJob, run_bisect
 from outvote.cli import main
+from outvote.commands.bisect.releases import Interval, narrowed
+from outvote.commands.bisect.result import bisect_result
+from outvote.commands.bisect.run import BisectJob, run_bisect
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
-from outvote.search_releases import Interval, narrowed
-from outvote.targets import BUILT_IN
+from outvote.targets.choose import BUILT_IN
 
 RELEASES = [f"1.{n}" for n in range(9)]
 
@@ -45,10 +45,10 @@ class Index:
         self.misdeeds: dict[str, str] = {}
         self.missing: set[str] = set()
         self.yanked: set[str] = set()
-        monkeypatch.setattr("outvote.environments.pip.releases", lambda *a: RELEASES)
-        monkeypatch.setattr("outvote.bisecting.with_versions", self._release)
-        monkeypatch.setattr("outvote.bisecting.yanked", self._withdrawn)
-        monkeypatch.setattr("outvote.bisecting.readers", lambda targets: [])
+        monkeypatch.setattr("outvote.targets.environments.pip.releases", lambda *a: RELEASES)
+        monkeypatch.setattr("outvote.commands.bisect.run.with_versions", self._release)
+        monkeypatch.setattr("outvote.commands.bisect.run.yanked", self._withdrawn)
+        monkeypatch.setattr("outvote.commands.bisect.run.readers", lambda targets: [])
 
     def _release(self, base: Target, requirements: tuple[str, ...], name: str) -> Target:
         version = requirements[0].partition("==")[2]
@@ -107,7 +107,7 @@ def test_without_a_reference_results_are_held_against_the_first(
 ) -> None:
     index.misdeeds = dict.fromkeys(RELEASES[2:], "lie:d2")
     monkey = pytest.MonkeyPatch()
-    monkey.setattr("outvote.bisecting.readers", lambda targets: [fake("reader")])
+    monkey.setattr("outvote.commands.bisect.run.readers", lambda targets: [fake("reader")])
     with monkey.context():
         result = bisected(fake_model, fake_data, against=())
     monkey.undo()
@@ -177,7 +177,7 @@ def test_an_interruption_keeps_what_was_tried(
             raise KeyboardInterrupt
         return release(base, requirements, name)
 
-    monkeypatch.setattr("outvote.bisecting.with_versions", stopped)
+    monkeypatch.setattr("outvote.commands.bisect.run.with_versions", stopped)
     result = bisected(fake_model, fake_data)
     assert result["verdict"] == "interrupted"
     assert "first bad in 1.8, last good 1.0 so far" in result["summary"]
@@ -202,7 +202,9 @@ def test_the_command_takes_a_finding_and_writes_its_result(
         json.dumps({"findings": [finding], "targets": targets})
     )
     index.misdeeds = dict.fromkeys(RELEASES[3:], "lie:d2")
-    monkeypatch.setattr("outvote.bisecting.inspect", lambda *a: None)  # it is no archive of Keras
+    monkeypatch.setattr(
+        "outvote.commands.bisect.run.inspect", lambda *a: None
+    )  # it is no archive of Keras
     command = ["bisect", str(folder), "--package", "made-up", "--from", "1.0", "--to", "1.8"]
     command += ["--config", str(config), "--out", str(tmp_path / "bis")]
     assert main(command) == 1

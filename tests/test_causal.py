@@ -12,12 +12,12 @@ import pytest
 
 from conftest import fake
 from outvote.cli import main
-from outvote.hunting import HuntJob, hunt
+from outvote.commands.localize.run import LocalizeJob, locate, locate_in
+from outvote.commands.nan.run import HuntJob, hunt
 from outvote.judge.compare import Outputs
 from outvote.localize.causal import Accident, Effect, causes, change_rate
-from outvote.locating import LocalizeJob, locate, locate_in
-from outvote.mutate.genetic import GeneticSettings
-from outvote.run.pool import Pool
+from outvote.run.local import Pool
+from outvote.search.genetic import GeneticSettings
 
 ALTERNATIVES: dict[str, list[Any]] = {
     "padding": ["valid"],

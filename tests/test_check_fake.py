@@ -11,12 +11,12 @@ import pytest
 
 from conftest import fake
 from outvote.api import run_job
-from outvote.checking import Checked, Job, run_check
+from outvote.commands.check.result import check_result
+from outvote.commands.check.run import Checked, Job, run_check
+from outvote.core.case import balanced_batch
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
-from outvote.data import balanced_batch
 from outvote.judge.compare import Settings
-from outvote.result import check_result
 from outvote.run.process import Limits
 
 
@@ -275,8 +275,8 @@ def test_an_accused_stands_out_only_beyond_what_parts_the_others(
     apart: float, stands_out: bool
 ) -> None:
     """The others are 1e-5 apart; NaN never passes for closeness."""
-    from outvote.checking import _stands_out
-    from outvote.findings import Finding
+    from outvote.commands.check.run import _stands_out
+    from outvote.findings.finding import Finding
     from outvote.judge.compare import Comparison, Measured
     from outvote.judge.patterns import pattern_relative
 

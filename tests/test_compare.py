@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from conftest import fake
-from outvote.campaign.comparison import compared
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.cli import main
+from outvote.commands.fuzz.run import start
 from outvote.core.errors import UsageError
-from outvote.fuzzing import start
-from outvote.report import compare_html, compare_markdown
+from outvote.report.compare import html as compare_html
+from outvote.report.compare import markdown as compare_markdown
+from outvote.store.comparison import compared
 
 
 def row(pair: tuple[str, str], mutants_only: int, amplification: float | None) -> dict[str, Any]:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from outvote.core.arrays import Array
 from outvote.explore.job import CONSTRAINTS, ExploreJob
-from outvote.explore.rules import read_features, rules_for
-from outvote.targets import BUILT_IN as TARGETS
-from outvote.workers.constraints import BUILT_IN, Memory, Rules, built_in, window_sums
+from outvote.explore.legal import read_features, rules_for
+from outvote.targets.choose import BUILT_IN as TARGETS
+from outvote.worker.explore.constraints import BUILT_IN, Memory, Rules, built_in, window_sums
 
 LOW, HIGH = 0.0, 1.0
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from conftest import fake
-from outvote.checking import Job, run_check
 from outvote.cli import _parser, main
-from outvote.result import check_result
+from outvote.commands.check.result import check_result
+from outvote.commands.check.run import Job, run_check
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = ("check", "fuzz", "explore", "coverage", "pollution", "targets", "zoo")
@@ -188,7 +188,7 @@ def test_every_key_of_a_campaign_is_documented(
     fake_model: Path, fake_data: Path, tmp_path: Path
 ) -> None:
     from outvote.campaign.job import Budget, FuzzJob, SeedFile
-    from outvote.fuzzing import start, start_rival
+    from outvote.commands.fuzz.run import start, start_rival
 
     targets = (fake("a"), fake("b"), fake("liar", "lie:Rescaling"))
     seeds = (SeedFile("seed", fake_model, fake_data),)
@@ -263,7 +263,7 @@ def test_the_first_check_of_the_readme_runs(
     env = {**os.environ, "KERAS_BACKEND": "jax"}
     subprocess.run(saving, cwd=tmp_path, env=env, check=True, capture_output=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("outvote.targets.DEFAULT", ("jax", "openvino"))
+    monkeypatch.setattr("outvote.targets.choose.DEFAULT", ("jax", "openvino"))
     ran = {tuple(arguments) for arguments in commands(first)}
     assert len(ran) == 2
     for arguments in ran:

@@ -19,11 +19,11 @@ import pytest
 from outvote.cli import main
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
-from outvote.environments import pip
-from outvote.environments.plan import plan
-from outvote.environments.provide import is_built, provide, yanked
-from outvote.environments.store import Store
-from outvote.targets import BUILT_IN, with_versions
+from outvote.targets.choose import BUILT_IN, with_versions
+from outvote.targets.environments import pip
+from outvote.targets.environments.plan import plan
+from outvote.targets.environments.provide import is_built, provide, yanked
+from outvote.targets.environments.store import Store
 
 
 def wheel(folder: Path, name: str, version: str, needs: str = "") -> Path:

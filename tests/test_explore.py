@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from outvote.checking import read_model
+from outvote.commands.check.run import read_model
+from outvote.commands.explore.result import explore_result, save_inputs
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
-from outvote.explore.exploring import explore_in
+from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob
-from outvote.explore.outcome import explore_result, save_inputs
-from outvote.run.pool import Pool, Request
-from outvote.targets import BUILT_IN
+from outvote.run.local import Pool, Request
+from outvote.targets.choose import BUILT_IN
 
 pytestmark = pytest.mark.frameworks
 GRADIENTS = ("tensorflow", "jax", "torch")

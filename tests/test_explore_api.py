@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 import outvote
+from outvote.commands.coverage.run import coverage_in
+from outvote.commands.explore import run as doing
+from outvote.commands.pollution.run import pollution_in
 from outvote.core.errors import UsageError
-from outvote.explore import doing
-from outvote.explore.coverage import coverage_in
-from outvote.explore.exploring import explore_in
-from outvote.explore.pollution import pollution_in
-from outvote.run.pool import Pool
+from outvote.explore.explore import explore_in
+from outvote.run.local import Pool
 from test_explore_uses import BARS, bars, data, three_models
 
 

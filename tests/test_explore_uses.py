@@ -11,18 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from outvote.commands.coverage.run import CoverageJob, coverage_in
+from outvote.commands.explore.between import between_in
+from outvote.commands.explore.result import explore_result
+from outvote.commands.pollution.run import Evidence, find_suspects, pollution_in
 from outvote.core.errors import UsageError
-from outvote.explore.between import between_in
-from outvote.explore.coverage import CoverageJob, coverage_in
-from outvote.explore.exploring import explore_in
+from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob, Retraining
-from outvote.explore.outcome import explore_result
-from outvote.explore.pollution import Evidence, find_suspects, pollution_in
 from outvote.explore.similarity import ssim
 from outvote.explore.votes import labels_of, majority
-from outvote.report import explore_html
-from outvote.run.pool import Pool
-from outvote.targets import BUILT_IN
+from outvote.report import curves as explore_html
+from outvote.run.local import Pool
+from outvote.targets.choose import BUILT_IN
 from test_explore import PICTURES, SOFTMAX
 
 ROOT = Path(__file__).parent.parent

@@ -20,14 +20,14 @@ from conftest import fake
 from outvote.campaign.investigate import Investigator
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.seeds import reader
-from outvote.campaign.store import FILE, Store
 from outvote.cli import main
+from outvote.commands.fuzz.run import report, resume, start
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
-from outvote.findings import Finding
-from outvote.fuzzing import report, resume, start
+from outvote.findings.finding import Finding
 from outvote.run.process import Limits
-from outvote.targets import BUILT_IN, find_target
+from outvote.store.store import FILE, Store
+from outvote.targets.choose import BUILT_IN, find_target
 
 
 def job_of(model: Path, data: Path | None, targets: list[Target], **more: Any) -> FuzzJob:

@@ -11,8 +11,8 @@ import pytest
 
 from outvote.cli import main
 from outvote.core.errors import UsageError
-from outvote.gate.gate import FAIL_ON, STRICT, Gate
-from outvote.gate.known import Known, KnownFile, Until, load_known
+from outvote.findings.gate import FAIL_ON, STRICT, Gate
+from outvote.findings.known import Known, KnownFile, Until, load_known
 
 A, B = "aaaaaaaaaaaa", "bbbbbbbbbbbb"
 FILE = Path("known.toml")
@@ -308,7 +308,7 @@ def test_a_stopped_run_never_passes(run: Run, monkeypatch: pytest.MonkeyPatch) -
     assert run(*CHECK)[0] == 1
     write_known(stored("outvote-out")["findings"][0]["fingerprint"])
 
-    from outvote import checking
+    from outvote.commands.check import run as checking
 
     def stages(*arguments: Any) -> None:
         real(*arguments)
@@ -342,7 +342,7 @@ def test_explore_between_targets_exits_by_the_gate(
     def between(job: Any, targets: Any, out: Path, watch: Any, gate: Gate) -> dict[str, Any]:
         return gate.judged({**found, "distance": walked, "seeds": 1})
 
-    monkeypatch.setattr("outvote.explore.between.explore_between", between)
+    monkeypatch.setattr("outvote.commands.explore.between.explore_between", between)
     assert run(*checked)[0] == 1
     write_known(found["findings"][0]["fingerprint"])
     code, said = run(*checked)

@@ -9,18 +9,13 @@ import numpy as np
 import pytest
 
 from conftest import fake
-from outvote.campaign.evolving import Evolution
-from outvote.campaign.genome import Genome
-from outvote.campaign.logits import logits_apart, logits_model
+from outvote.campaign.probes.evolution import Evolution
+from outvote.campaign.probes.genome import Genome
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Input, Layer, Model, Ref, Weight
-from outvote.mutate.genetic import (
-    GeneticSettings,
-    Population,
-    inconsistency_fitness,
-    nan_fitness,
-)
-from outvote.run.pool import Pool, Request
+from outvote.dialects.keras.logits import logits_apart, logits_model
+from outvote.run.local import Pool, Request
+from outvote.search.genetic import GeneticSettings, Population, inconsistency_fitness, nan_fitness
 
 
 def population(**more: float) -> Population:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from conftest import fake
-from outvote.checking import Job, run_check
+from outvote.commands.check.result import check_result
+from outvote.commands.check.run import Job, run_check
 from outvote.core.target import Target
-from outvote.report.html import render as render_html
-from outvote.report.markdown import render
-from outvote.result import check_result
+from outvote.report.check.html import render as render_html
+from outvote.report.check.markdown import render
 
 
 def release(version: str, plain: str, misdeed: str = "") -> Target:
@@ -25,7 +25,7 @@ def release(version: str, plain: str, misdeed: str = "") -> Target:
 @pytest.fixture
 def result(fake_model: Path, fake_data: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """`b` lies in 2.0 and 3.0 alike, otherwise in 4.0; in 5.0 it fails, in 6.0 it is not there."""
-    monkeypatch.setattr("outvote.checking.provide", lambda targets, *more: targets)
+    monkeypatch.setattr("outvote.commands.check.run.provide", lambda targets, *more: targets)
     misdeeds = {"1.0": "", "2.0": "lie:d2", "3.0": "lie:d2", "4.0": "permute:d2", "5.0": "error:d2"}
     targets = [release(v, "a") for v in (*misdeeds, "6.0")]
     targets += [release(v, "b", misdeed) for v, misdeed in misdeeds.items()]

@@ -9,17 +9,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outvote.campaign.performance import culprit, drifts, slow_targets
-from outvote.campaign.store import Sample
-from outvote.campaign.strongest import Strongest
+from outvote.campaign.performance.drift import culprit, drifts, slow_targets
 from outvote.core.blobs import BlobStore
 from outvote.core.errors import UsageError
 from outvote.core.target import Outcome as RunOutcome
 from outvote.core.target import Run
-from outvote.mutate.maker import Maker
-from outvote.run.pool import Request
+from outvote.dialects.keras.mutate.maker import Maker
+from outvote.run.local import Request
 from outvote.search.registry import strategies, strategy
 from outvote.search.strategy import AUDEE_RULES, Choice, Memory, Outcome
+from outvote.store.store import Sample
+from outvote.store.strongest import Strongest
 
 RULES = ["A", "B", "C", "D"]
 

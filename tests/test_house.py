@@ -15,17 +15,16 @@ import pytest
 
 import outvote
 from conftest import fake
-from outvote.checking import read_model, silent
-from outvote.health import describe_targets
+from outvote.commands.check.run import read_model, silent
+from outvote.commands.targets.run import describe_targets
 from outvote.judge.compare import Settings
-from outvote.localize.localize import localize
-from outvote.run.pool import Pool
-from outvote.targets import BUILT_IN, choose
+from outvote.localize.layers import localize
+from outvote.run.local import Pool
+from outvote.targets.choose import BUILT_IN, choose
 
 SOURCE = Path(outvote.__file__).parent
-BACKENDS = sorted(
-    p.stem for p in (SOURCE / "workers" / "backends").glob("*.py") if p.stem[0] != "_"
-)
+BACKEND_FILES = SOURCE / "dialects" / "keras" / "workers" / "keras3" / "backends"
+BACKENDS = sorted(p.stem for p in (BACKEND_FILES).glob("*.py") if p.stem[0] != "_")
 FRAMEWORKS = {"keras", "tensorflow", "jax", "torch", "openvino", "onnxruntime"}
 
 
@@ -68,7 +67,7 @@ def test_a_whole_check_loads_no_framework_into_the_driver(
 @pytest.mark.parametrize("name", BACKENDS)
 def test_a_backend_keeps_the_contract(name: str) -> None:
     """Read, not imported: a backend file may only be imported inside its own worker."""
-    tree = ast.parse((SOURCE / "workers" / "backends" / f"{name}.py").read_text())
+    tree = ast.parse((BACKEND_FILES / f"{name}.py").read_text())
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     assert {"before_import", "after_import", "precision", "no_gradients", "set_wide"} <= functions
     assigned = {

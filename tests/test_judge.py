@@ -23,7 +23,7 @@ from outvote.judge.distances import (
 from outvote.judge.patterns import pattern_class, pattern_mad, pattern_relative
 from outvote.judge.truth import Truth, interpret
 from outvote.judge.vote import vote
-from outvote.targets import BUILT_IN
+from outvote.targets.choose import BUILT_IN
 
 NAN = float("nan")
 

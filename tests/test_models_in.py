@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outvote.checking import read_model
+from outvote.commands.check.run import read_model
 from outvote.core.arrays import Array
+from outvote.core.case import random_data
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.target import Run
-from outvote.data import random_data
 from outvote.judge.distances import distance_relative
-from outvote.run.pool import Pool, Request
+from outvote.run.local import Pool, Request
 
 pytestmark = pytest.mark.frameworks
 Build = Callable[..., Path]
@@ -338,7 +338,7 @@ def test_a_depthwise_trap_in_a_keras_archive_loads_too(
 def test_custom_layers_and_lambdas_run_when_the_user_says_so(
     keras_file: Build, tmp_path: Path
 ) -> None:
-    from outvote.targets import BUILT_IN
+    from outvote.targets.choose import BUILT_IN
 
     custom = tmp_path / "mine.py"
     custom.write_text("import keras\nfrom keras import layers\n" + CUSTOM)

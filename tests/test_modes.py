@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outvote.checking import Checked, Job, check_in
-from outvote.run.pool import Pool
-from outvote.targets import BUILT_IN
+from outvote.commands.check.run import Checked, Job, check_in
+from outvote.run.local import Pool
+from outvote.targets.choose import BUILT_IN
 
 pytestmark = pytest.mark.frameworks
 

@@ -9,16 +9,16 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from outvote.checking import Job, check_in, read_model
+from outvote.bench.noise import NoiseFloor, measure_noise
+from outvote.commands.check.run import Job, check_in, read_model
+from outvote.core.case import Data
 from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.target import Outcome, Run
-from outvote.data import Data
 from outvote.judge.compare import Outputs, Settings, compare
 from outvote.judge.distances import noise_of
 from outvote.judge.truth import Truth
 from outvote.localize.isolated import nudged
-from outvote.noise import NoiseFloor, measure_noise
-from outvote.run.pool import Pool, Request
+from outvote.run.local import Pool, Request
 
 MODEL = Model(
     "m",

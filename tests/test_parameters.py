@@ -11,13 +11,19 @@ import pytest
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Layer, Ref
 from outvote.core.target import Outcome
-from outvote.mutate.catalogue import Catalogue
-from outvote.mutate.maker import Maker
-from outvote.mutate.parameters import EXCEPTIONS, ILLEGAL, PARAMETERS, parameter, value_class
+from outvote.dialects.keras.mutate.catalogue import Catalogue
+from outvote.dialects.keras.mutate.maker import Maker
+from outvote.dialects.keras.mutate.parameters import (
+    EXCEPTIONS,
+    ILLEGAL,
+    PARAMETERS,
+    parameter,
+    value_class,
+)
+from outvote.dialects.keras.mutate.values import LEFT_ALONE, Draw
+from outvote.dialects.keras.mutate.variants import current, others, same, variant
 from outvote.mutate.subject import Spec
-from outvote.mutate.values import LEFT_ALONE, Draw
-from outvote.mutate.variants import current, others, same, variant
-from outvote.run.pool import Pool, Request
+from outvote.run.local import Pool, Request
 
 # What a default may be where it is not None; a size may come as one number or one per axis.
 TYPES: Mapping[str, tuple[type, ...]] = {

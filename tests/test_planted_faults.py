@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from conftest import PLANTED
-from outvote.checking import Job, check_in
-from outvote.evidence import write_evidence
+from outvote.commands.check.run import Job, check_in
+from outvote.findings.evidence import write_evidence
 from outvote.judge.compare import Settings
-from outvote.run.pool import Pool
+from outvote.run.local import Pool
 
 pytestmark = pytest.mark.frameworks
 
@@ -140,9 +140,9 @@ def test_the_evidence_proves_it_without_outvote(
 
 def test_masks_travel_into_the_evidence(real_pool: Pool, keras_file: Callable[..., Path]) -> None:
     """A recurrent layer's one-layer model takes the mask it had as an input."""
-    from outvote.checking import read_model
-    from outvote.core.one_layer import one_layer
-    from outvote.localize.stepping import steps
+    from outvote.bench.stepping import steps
+    from outvote.commands.check.run import read_model
+    from outvote.core.cuts import one_layer
 
     path = keras_file(
         """

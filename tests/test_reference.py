@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import pytest
 
+from outvote.bench.stepping import alone
 from outvote.core.arrays import Array
 from outvote.core.model import REF, Input, Layer, Model, Ref
 from outvote.core.states import State
 from outvote.core.target import Run
-from outvote.localize.stepping import alone
-from outvote.mutate.catalogue import Catalogue
-from outvote.mutate.maker import Maker
+from outvote.dialects.keras.mutate.catalogue import Catalogue
+from outvote.dialects.keras.mutate.maker import Maker
+from outvote.dialects.keras.mutate.values import NESTED
+from outvote.dialects.keras.reference import REFUSED, covered, strict_reference
 from outvote.mutate.subject import Spec
-from outvote.mutate.values import NESTED
-from outvote.run.pool import Pool, Request
-from outvote.triage.reference import REFUSED, covered, strict_reference
+from outvote.run.local import Pool, Request
 
 TARGETS = ("tensorflow", "torch")
 DRAWS = 4

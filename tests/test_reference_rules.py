@@ -10,7 +10,7 @@ import pytest
 
 from outvote.core.arrays import Array
 from outvote.core.model import REF, Layer
-from outvote.triage.reference import is_exact, reference
+from outvote.dialects.keras.reference import is_exact, reference
 
 
 def layer_of(kind: str, **config: Any) -> Layer:

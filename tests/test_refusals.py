@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from conftest import fake
-from outvote.checking import Checked, Job, run_check
 from outvote.cli import main
+from outvote.commands.check.run import Checked, Job, run_check
 from outvote.core.errors import UsageError
 
 NONE = {"x": np.zeros((0, 4), "float32")}

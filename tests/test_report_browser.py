@@ -16,7 +16,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 import report_example
-from outvote.report import html
+from outvote.report.check import html
 
 pytestmark = pytest.mark.browser
 

@@ -10,8 +10,8 @@ from xml.etree import ElementTree
 import pytest
 
 import report_example
-from outvote.gate.gate import STRICT, Gate
-from outvote.gate.known import Known, KnownFile
+from outvote.findings.gate import STRICT, Gate
+from outvote.findings.known import Known, KnownFile
 from outvote.report import junit, sarif, write_all
 
 BUG, OTHER = "9f2c5a7be013", "0123456789ab"

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 import report_example
-from outvote.report import markdown, wording
+from outvote.report import wording
+from outvote.report.check import markdown
 
 
 def test_the_verdict_comes_first() -> None:

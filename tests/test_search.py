@@ -10,9 +10,9 @@ import pytest
 
 from outvote.core.answers import Oracle
 from outvote.core.arrays import Array
-from outvote.workers.constraints import Rules, built_in
-from outvote.workers.neurons import Activations, sections
-from outvote.workers.search import Found, Inputs, Search, Settings
+from outvote.worker.explore.climb import Found, Inputs, Search, Settings
+from outvote.worker.explore.constraints import Rules, built_in
+from outvote.worker.explore.neurons import Activations, sections
 
 
 @dataclass

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from outvote.commands.check.matrix import version_matrix
 from outvote.core.errors import UsageError
 from outvote.core.requirements import is_release, version_key
 from outvote.core.target import Target
-from outvote.grid import version_matrix
-from outvote.target_names import expanded, split_names
-from outvote.targets import BUILT_IN, choose, known_targets, readers
+from outvote.targets.choose import BUILT_IN, choose, known_targets, readers
+from outvote.targets.names import expanded, split_names
 
 KNOWN = known_targets({}, Path())
 

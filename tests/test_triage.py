@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import fake
-from outvote.checking import Checked, Job, run_check
+from outvote.commands.check.run import Checked, Job, run_check
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.specimen import Specimen, fitted
 from outvote.core.states import State
 from outvote.core.target import Target
-from outvote.findings import Finding
+from outvote.findings.finding import Finding
 from outvote.run.process import Limits
 from outvote.triage.minimise import minimise
 from outvote.triage.plain import PATTERNS, expression
@@ -218,7 +218,7 @@ def test_an_array_too_long_to_read_is_not_written_out() -> None:
 
 
 def examined(kind: str, matter: Mapping[str, Any], **config: Any) -> Finding:
-    from outvote.findings import Proof
+    from outvote.findings.finding import Proof
     from outvote.judge.observation import Observation
     from outvote.judge.vote import Vote
 
@@ -301,7 +301,7 @@ def test_listed_differences_name_layers_and_reasons() -> None:
 
 @pytest.mark.frameworks
 def test_a_listed_difference_needs_no_majority(real_pool: Any, keras_file: Any) -> None:
-    from outvote.checking import check_in
+    from outvote.commands.check.run import check_in
 
     path = keras_file(
         """
@@ -320,7 +320,7 @@ def test_lost_digits_of_a_layer_that_will_not_compute_in_float64_are_rounding(
     real_pool: Any, keras_file: Any
 ) -> None:
     """Keras normalises in float32 whatever it is asked for: 31.6 - 31.6 - 0.05, of one number."""
-    from outvote.checking import check_in
+    from outvote.commands.check.run import check_in
 
     path = keras_file(
         """
@@ -346,7 +346,7 @@ model.layers[-1].set_weights([np.float32([1.0]), np.float32([-0.05])])
 def test_digits_that_cancel_are_rounding(
     layer: str, number: float, real_pool: Any, keras_file: Any
 ) -> None:
-    from outvote.checking import check_in
+    from outvote.commands.check.run import check_in
 
     path = keras_file(
         f"""
@@ -368,8 +368,8 @@ def test_a_live_bug_becomes_a_script_of_forty_lines(
     real_pool: Any, keras_file: Any, tmp_path: Path
 ) -> None:
     """torch's average pooling with padding "same" divides by the wrong number (Keras 3.15.1)."""
-    from outvote.checking import check_in
-    from outvote.evidence import write_evidence
+    from outvote.commands.check.run import check_in
+    from outvote.findings.evidence import write_evidence
 
     path = keras_file(
         """

@@ -16,12 +16,12 @@ import numpy as np
 import pytest
 
 from outvote.api import run_job
-from outvote.checking import Checked, Job, check_in, read_model
+from outvote.commands.check.run import Checked, Job, check_in, read_model
+from outvote.commands.localize.run import LocalizeJob, locate
 from outvote.core.target import Outcome, Run, Target
-from outvote.environments.provide import is_built, provide
-from outvote.locating import LocalizeJob, locate
-from outvote.run.pool import Pool, Request
-from outvote.targets import BUILT_IN, choose, known_targets
+from outvote.run.local import Pool, Request
+from outvote.targets.choose import BUILT_IN, choose, known_targets
+from outvote.targets.environments.provide import is_built, provide
 
 pytestmark = pytest.mark.frameworks
 KNOWN = known_targets({}, Path())

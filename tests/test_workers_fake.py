@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from conftest import fake
-from outvote.checking import Job, read_model, run_check
+from outvote.commands.check.run import Job, read_model, run_check
 from outvote.core.target import Outcome, Run
-from outvote.run.pool import Pool, Request
+from outvote.run.local import Pool, Request
 from outvote.run.process import Limits
 
 LIMITS = Limits(start_seconds=60, silence_seconds=4, memory_bytes=600 << 20)
@@ -101,7 +101,7 @@ def test_a_worker_dies_with_its_driver(fake_model: Path, tmp_path: Path) -> None
 import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 from conftest import fake
 from test_workers_fake import run_once
-from outvote.run.pool import Pool
+from outvote.run.local import Pool
 from pathlib import Path
 pool = Pool([fake("stuck", "hang:d1")])
 pool.start()

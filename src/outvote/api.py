@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from outvote.checking import Checked, Job, Watch, run_check, silent
+from outvote.commands.check.result import check_result
+from outvote.commands.check.run import Checked, Job, Watch, run_check, silent
 from outvote.config import load_config
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
-from outvote.environments.provide import Announce, unseen
-from outvote.evidence import write_evidence
-from outvote.gate.gate import STRICT, Gate
+from outvote.findings.evidence import write_evidence
+from outvote.findings.gate import STRICT, Gate
 from outvote.judge.compare import Settings
-from outvote.result import check_result
-from outvote.run.pool import Pool
-from outvote.targets import choose, known_targets
+from outvote.run.local import Pool
+from outvote.targets.choose import choose, known_targets
+from outvote.targets.environments.provide import Announce, unseen
 
 
 @dataclass(frozen=True)

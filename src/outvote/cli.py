@@ -6,21 +6,19 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from outvote.commands import (
-    bisect,
-    check,
-    coverage,
-    explore,
-    fuzz,
-    localize,
-    nan,
-    pollution,
-    report,
-    show,
-    targets,
-    zoo,
-)
+from outvote.commands.bisect import options as bisect
+from outvote.commands.check import options as check
+from outvote.commands.coverage import options as coverage
+from outvote.commands.explore import options as explore
+from outvote.commands.fuzz import options as fuzz
+from outvote.commands.localize import options as localize
+from outvote.commands.nan import options as nan
 from outvote.commands.options import CONSISTENT, INTERRUPTED, RAW, USAGE
+from outvote.commands.pollution import options as pollution
+from outvote.commands.report import options as report
+from outvote.commands.show import options as show
+from outvote.commands.targets import options as targets
+from outvote.commands.zoo import options as zoo
 from outvote.core.errors import UsageError
 from outvote.core.version import VERSION
 

@@ -13,30 +13,30 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outvote.campaign.attempts import Refusals, findings_of, refusals
 from outvote.campaign.family import Birth, Family, Lost, Mutant
 from outvote.campaign.investigate import Investigator, Report
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.keeper import Keeper
 from outvote.campaign.oracle import Judged, judge
-from outvote.campaign.prober import PROBES, Prober
+from outvote.campaign.performance.stopwatch import Stopwatch
+from outvote.campaign.probes.illegal import Refusals, findings_of, refusals
+from outvote.campaign.probes.prober import PROBES, Prober
 from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.runner import Runner, Trial, inside
 from outvote.campaign.seeds import Seed, read_seeds, reader, with_truth
-from outvote.campaign.stopwatch import Stopwatch
-from outvote.campaign.store import Row, Store
-from outvote.campaign.strongest import Strongest
-from outvote.checking import require_started
+from outvote.commands.check.run import require_started
 from outvote.core.errors import UsageError
 from outvote.core.target import Run
-from outvote.mutate.catalogue import Catalogue
-from outvote.mutate.maker import Maker
-from outvote.mutate.parameters import value_class
+from outvote.dialects.keras.mutate.catalogue import Catalogue
+from outvote.dialects.keras.mutate.maker import Maker
+from outvote.dialects.keras.mutate.parameters import value_class
+from outvote.dialects.keras.mutate.variants import current
 from outvote.mutate.tools import Tools
-from outvote.mutate.variants import current
-from outvote.run.pool import Pool, Request
+from outvote.run.local import Pool, Request
 from outvote.search.registry import strategy
 from outvote.search.strategy import Choice, Memory, Outcome, Strategy
+from outvote.store.store import Row, Store
+from outvote.store.strongest import Strongest
 
 _TRIES = 2000  # rules that do not apply, one after the other, before we give up
 _CANARY = 50  # mutants between two runs of the seed that measure time and memory

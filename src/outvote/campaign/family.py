@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from outvote.campaign.attempts import Attempt
+from outvote.campaign.probes.illegal import Attempt
 from outvote.campaign.seeds import Seed
 from outvote.core.model import Layer
 from outvote.mutate.registry import Rule, mutate

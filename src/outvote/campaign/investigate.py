@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from outvote.blame import Blame, choose_reference, told_by
+from outvote.bench.noise import inputs_to_probe, measure_noise
+from outvote.bench.stepping import Step, alone
 from outvote.campaign.oracle import Judged
 from outvote.campaign.runner import Runner, Trial
 from outvote.campaign.seeds import Seed
+from outvote.core.case import Case
+from outvote.core.cuts import one_layer
 from outvote.core.model import Layer, Model, digest_of
-from outvote.core.one_layer import one_layer
 from outvote.core.states import State
 from outvote.core.target import Outcome, Target
-from outvote.data import Case
-from outvote.findings import Finding, findings_from_faults, head_of, parameters_of
+from outvote.findings.blame import Blame, choose_reference, told_by
+from outvote.findings.finding import Finding, findings_from_faults, head_of, parameters_of
 from outvote.judge.compare import Comparison, Settings
 from outvote.localize.isolated import judge_step
-from outvote.localize.localize import Localization
-from outvote.localize.stepping import Step, alone
-from outvote.noise import inputs_to_probe, measure_noise
-from outvote.run.pool import Request
+from outvote.localize.layers import Localization
+from outvote.run.local import Request
 from outvote.triage.confirm import confirmed
 from outvote.triage.examine import Examiner
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from outvote.core.target import Target
 from outvote.judge.compare import Settings
-from outvote.mutate.genetic import GeneticSettings
 from outvote.run.process import Limits
+from outvote.search.genetic import GeneticSettings
 
 MAD_THRESHOLD = 0.4  # T (LEMON, section 4.4)
 _GENERATION = 8

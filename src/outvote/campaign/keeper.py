@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from outvote.campaign.investigate import Report
-from outvote.campaign.store import Store
+from outvote.commands.check.result import finding_result
 from outvote.core.model import Model
 from outvote.core.target import Run, Target
-from outvote.evidence import write_finding
-from outvote.findings import Finding
-from outvote.result import finding_result
-from outvote.run.pool import Pool
+from outvote.findings.evidence import write_finding
+from outvote.findings.finding import Finding
+from outvote.run.local import Pool
+from outvote.store.store import Store
 
 
 @dataclass

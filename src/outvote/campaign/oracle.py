@@ -9,10 +9,10 @@ from itertools import combinations
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.outputs import Hidden, hidden_of, outputs_of
 from outvote.core.target import Outcome, Run
 from outvote.judge.compare import Comparison, Outputs, Settings, compare_all
 from outvote.judge.truth import Truth
-from outvote.localize.hidden import Hidden, hidden_of, outputs_of
 from outvote.localize.isolated import distance
 
 Pair = tuple[str, str]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from outvote.campaign.job import FuzzJob
-from outvote.campaign.prober import PROBES
+from outvote.campaign.probes.prober import PROBES
 from outvote.core.errors import UsageError
 from outvote.mutate.registry import Rule, all_rules
 from outvote.search.strategy import group_of

@@ -8,17 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outvote.campaign.job import FuzzJob, SeedFile
-from outvote.checking import reading_order
+from outvote.commands.check.run import reading_order
+from outvote.core.case import Case, fit, load_data, random_data
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.target import Target
-from outvote.data import Case, fit, load_data, random_data
+from outvote.dialects.keras.files import inspect
 from outvote.judge.compare import Outputs
 from outvote.judge.truth import Truth, interpret
-from outvote.modelfile import inspect
 from outvote.mutate.subject import Subject
-from outvote.run.pool import Pool, Request
-from outvote.targets import readers
+from outvote.run.local import Pool, Request
+from outvote.targets.choose import readers
 
 
 @dataclass(frozen=True)

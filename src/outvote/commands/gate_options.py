@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.commands.options import CONSISTENT, FINDINGS, INTERRUPTED
-from outvote.gate.gate import FAIL_ON
+from outvote.findings.gate import FAIL_ON
 
 
 def add_known(command: argparse.ArgumentParser) -> None:
@@ -32,8 +32,8 @@ def add_fail_on(command: argparse.ArgumentParser, default: str | None = "any") -
 
 def gate_of(options: argparse.Namespace, folder: Path) -> Any:
     """The gate that the options describe; `folder` is that of outvote.toml."""
-    from outvote.gate.gate import Gate
-    from outvote.gate.known import load_known
+    from outvote.findings.gate import Gate
+    from outvote.findings.known import load_known
 
     return Gate(load_known(options.known, folder), getattr(options, "fail_on", None) or "any")
 

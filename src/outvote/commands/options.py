@@ -20,7 +20,7 @@ def names(text: str) -> list[str]:
 def target_names(text: str) -> list[str]:
     """Names of targets, with versions and braces, separated by commas."""
     from outvote.core.errors import UsageError
-    from outvote.target_names import split_names
+    from outvote.targets.names import split_names
 
     try:
         return split_names(text)

@@ -17,7 +17,8 @@ class Target:
     """One implementation: a worker kind in an interpreter, with its mode and environment."""
 
     name: str
-    worker: str  # the module in outvote.workers that runs inside the process
+    dialect: str  # the wing it belongs to: the models it understands
+    worker: str  # what runs inside the process: a folder or file in the wing's `workers`
     library: str  # what counts as one vote: targets of one library are not independent
     backend: str = ""
     mode: str = "eager"
@@ -27,7 +28,7 @@ class Target:
     env: Mapping[str, str] = field(default_factory=dict)
     setup: Path | None = None
     requirements: tuple[str, ...] = ()  # other versions than the installed ones, for pip
-    recipe: str = ""  # a classic environment (outvote.environments.recipes) underneath
+    recipe: str = ""  # a classic environment of the dialect underneath
     path: tuple[Path, ...] = ()  # folders put in front of the interpreter's own packages
     plain: str = ""  # the name without versions: `torch` of `keras==3.9.0/torch`
     # Kinds of layers (`*Conv*`) whose kernels are another library's: there it has no own vote.

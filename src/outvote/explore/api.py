@@ -11,17 +11,17 @@ from typing import Any
 import numpy as np
 
 from outvote.api import Result, as_arrays, as_file
+from outvote.commands.coverage.run import CoverageJob
+from outvote.commands.explore import run as doing
+from outvote.commands.pollution.run import SEEDS, STEP
 from outvote.config import load_config
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
-from outvote.explore import doing
 from outvote.explore.choosing import confirming_target, searching_target
-from outvote.explore.coverage import CoverageJob
 from outvote.explore.job import ExploreJob
-from outvote.explore.pollution import SEEDS, STEP
 from outvote.explore.votes import labels_of, majority
-from outvote.targets import known_targets
+from outvote.targets.choose import known_targets
 
 Inputs = Array | Sequence[Array]
 

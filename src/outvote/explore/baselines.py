@@ -7,8 +7,8 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.explore.asking import ask
 from outvote.explore.job import Coverage, Explored, ExploreJob
-from outvote.explore.rules import legal_range
-from outvote.run.pool import Pool
+from outvote.explore.legal import legal_range
+from outvote.run.local import Pool
 
 EPSILON = 0.1  # of the legal range: the step of FGSM
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
-from outvote.targets import choose, install_hint, missing_packages
+from outvote.targets.choose import choose, install_hint, missing_packages
 
 GRADIENT_TARGETS = ("torch", "jax", "tensorflow")
 

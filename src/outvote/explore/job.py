@@ -12,9 +12,9 @@ import numpy as np
 
 from outvote.core.answers import Oracle
 from outvote.core.arrays import Array
+from outvote.core.case import Data
 from outvote.core.model import Model
 from outvote.core.target import Run, Target
-from outvote.data import Data
 from outvote.run.process import Limits
 
 CONSTRAINTS = ("light", "occlusion", "blackout", "add-only", "integer", "none")

@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from outvote.checking import Watch, silent
+from outvote.commands.check.run import Watch, silent
 from outvote.core.arrays import Array
+from outvote.core.case import fit, load_data
 from outvote.core.errors import UsageError
-from outvote.data import fit, load_data
 from outvote.explore.asking import ask
 from outvote.explore.baselines import adversarial_inputs, random_inputs
 from outvote.explore.job import Explored, ExploreJob, Retraining, Subject
 from outvote.explore.votes import labels_of, majority
-from outvote.run.pool import Pool, Request
+from outvote.run.local import Pool, Request
 
 Labelled = tuple[list[Array], Array]  # inputs, and a label for each
 FINDS = "finds"

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from outvote.checking import read_model
+from outvote.commands.check.run import read_model
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.explore.job import ExploreJob, Subject
-from outvote.run.pool import Pool
+from outvote.run.local import Pool
 
 Shape = Sequence[int | None]
 

@@ -12,16 +12,16 @@ from itertools import combinations
 
 import numpy as np
 
+from outvote.bench.stepping import Step, call_alone
 from outvote.core.arrays import Array
 from outvote.core.model import Layer
 from outvote.core.states import State
 from outvote.core.target import Target
 from outvote.judge.compare import Outputs, Settings, base_tolerance, mismatch_of, only_width_differs
 from outvote.judge.distances import distance_relative, noise_of
+from outvote.judge.refusals import Answers, vote_on
 from outvote.judge.vote import Vote
-from outvote.localize.refusals import Answers, vote_on
-from outvote.localize.stepping import Step, call_alone
-from outvote.run.pool import Pool
+from outvote.run.local import Pool
 
 _PROBES = 2
 _LAST_PLACES = 8

@@ -30,16 +30,18 @@ class Rule(Protocol):
 
 
 def all_rules() -> dict[str, Rule]:
+    own: Any = importlib.import_module("outvote.dialects.keras.mutate.rules")
     found: dict[str, Rule] = {}
-    for item in pkgutil.iter_modules(rules.__path__):
-        module: Any = importlib.import_module(f"{rules.__name__}.{item.name}")
-        found[module.NAME] = module
+    for folder in (rules, own):
+        for item in pkgutil.iter_modules(folder.__path__):
+            module: Any = importlib.import_module(f"{folder.__name__}.{item.name}")
+            found[module.NAME] = module
     return found
 
 
 def mutate(rule: Rule, subject: Subject, tools: Tools, seed: Sequence[int]) -> Subject | None:
     """Apply a rule at a random site; None where it cannot be applied. Same seed, same mutant."""
-    from outvote.mutate.chains import Impossible
+    from outvote.dialects.keras.mutate.chains import Impossible
 
     rng = np.random.default_rng(list(seed))
     sites = rule.sites(subject, tools)

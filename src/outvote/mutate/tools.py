@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from outvote.core.blobs import BlobStore
-from outvote.mutate.catalogue import Catalogue
-from outvote.mutate.maker import Maker
+from outvote.dialects.keras.mutate.catalogue import Catalogue
+from outvote.dialects.keras.mutate.maker import Maker
 
 
 @dataclass(frozen=True)

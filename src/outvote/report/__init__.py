@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 # JSON comes first: if a later format fails, the data is already safe on disk.
-FORMATS = ("json_file", "markdown", "html", "junit", "sarif")
+FORMATS = ("json_file", "check.markdown", "check.html", "junit", "sarif")
 OWN_FORMATS = {
-    "fuzz": ("json_file", "fuzz_markdown", "fuzz_html", "junit", "sarif"),
-    "bisect": ("json_file", "markdown", "html"),
-    "report": ("json_file", "compare_markdown", "compare_html"),
+    "fuzz": ("json_file", "fuzz.markdown", "fuzz.html", "junit", "sarif"),
+    "bisect": ("json_file", "check.markdown", "check.html"),
+    "report": ("json_file", "compare.markdown", "compare.html"),
 }
 
 

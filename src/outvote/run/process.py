@@ -33,7 +33,7 @@ spec = importlib.util.spec_from_file_location(
     "outvote", init, submodule_search_locations=[init.rpartition("/")[0]])
 module = sys.modules["outvote"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
-from outvote.workers.main import serve
+from outvote.worker.main import serve
 serve(fd, settings)
 """
 _ONE_THREAD = dict.fromkeys(
@@ -78,7 +78,7 @@ class Process:
         ours, theirs = socket.socketpair()
         self._channel = Channel(ours)
         full = {
-            "worker": target.worker,
+            "worker": f"{target.dialect}.workers.{target.worker}",
             "backend": target.backend,
             "mode": target.mode,
             "setup": str(target.setup.absolute()) if target.setup else None,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from outvote.findings import Finding
-from outvote.triage.bench import Bench
+from outvote.bench.bench import Bench
+from outvote.findings.finding import Finding
 
 
 def confirmed(bench: Bench, findings: Sequence[Finding], times: int) -> list[Finding]:

@@ -15,7 +15,7 @@ from outvote.core.arrays import Array
 from outvote.core.specimen import Specimen
 from outvote.judge.observation import Observation
 
-_FILE = Path(__file__).parent / "differences.toml"
+_FILE = Path(__file__).parents[1] / "dialects" / "keras" / "differences.toml"
 
 
 @dataclass(frozen=True)

@@ -8,22 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from outvote.blame import choose_reference
+from outvote.bench.bench import Bench
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
+from outvote.core.cuts import one_layer
 from outvote.core.model import Layer, Model, Ref
-from outvote.core.one_layer import one_layer
+from outvote.core.outputs import hidden_of
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
 from outvote.core.target import Target
-from outvote.findings import Finding, Proof, cause_of, parameters_of, title_of
+from outvote.findings.blame import choose_reference
+from outvote.findings.finding import Finding, Proof, cause_of, parameters_of, title_of
 from outvote.judge.compare import Settings
 from outvote.judge.observation import Observation
 from outvote.localize.causal import Cause
-from outvote.localize.hidden import hidden_of
-from outvote.localizing import Localizer
-from outvote.run.pool import Pool
-from outvote.triage.bench import Bench
+from outvote.localize.parameters import Localizer
+from outvote.run.local import Pool
 from outvote.triage.minimise import Minimal, minimise
 from outvote.triage.verdict import Verdict, decide
 

@@ -13,7 +13,7 @@ from outvote.core.blobs import BlobStore
 from outvote.core.model import Input, Layer, Model, Ref, with_refs
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
-from outvote.localize.prefix import prefix
+from outvote.localize.whole_graph import prefix
 from outvote.triage.plain import PATTERNS
 
 _ROWS = 8

@@ -1,0 +1,1 @@
+"""Runs something on targets and returns what was seen: noise, steps, seconds."""

@@ -1,0 +1,1 @@
+"""Targets that grow slower or larger than they should."""

@@ -1,0 +1,166 @@
+"""Runs AUDEE's genetic search (Algorithm 1) on targets: a batch per generation where it can.
+
+Where only inputs evolve, a population is one batch of one model. Where weights do, every chromosome
+is a model of its own.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outvote.campaign.probes.genome import Genome
+from outvote.core.arrays import Array
+from outvote.core.model import Model
+from outvote.core.target import Outcome, Run
+from outvote.dialects.keras.logits import logits_apart, logits_model
+from outvote.run.local import Pool, Request
+from outvote.search.genetic import GeneticSettings, Population, inconsistency_fitness, nan_fitness
+
+_DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
+Clock = Callable[[], bool]
+
+
+@dataclass(frozen=True)
+class Evolved:
+    """The best that was found: a model and its inputs, one row each that was in the population."""
+
+    model: Model
+    inputs: list[Array]
+    fitness: float
+    before: float  # fitness of the case that the search began with
+    evaluations: int
+    requests: int  # to each target: a batch is one
+    failure: str  # labels, nan, crash, or empty: nothing happened
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Fitness of every chromosome, and what failed, if anything did."""
+
+    fitness: Array
+    failure: str = ""
+    row: int = 0  # which chromosome failed
+
+
+class Evolution:
+    """Searches one case on some targets; on one alone it hunts NaN."""
+
+    def __init__(self, pool: Pool, names: Sequence[str], settings: GeneticSettings) -> None:
+        self._pool = pool
+        self._names = list(names)
+        self._settings = settings
+
+    def search(
+        self, genome: Genome, rng: np.random.Generator, spent: Clock = lambda: False
+    ) -> Evolved:
+        """Until something fails, the generations are over, or the time is spent."""
+        began = time.monotonic()
+        population = Population(genome.first, genome.scale, self._settings, rng)
+        evaluations, before = 0, 0.0
+        while True:
+            rows = population.ask()
+            judged = self._judge(genome, rows)
+            evaluations += len(rows)
+            if not population.generation:
+                before = float(judged.fitness[0])
+            if judged.failure or population.finished or spent():
+                break
+            population.tell(judged.fitness)
+        best = judged.row if judged.failure else int(np.nanargmax(judged.fitness))
+        return Evolved(
+            genome.model_of(rows[best]),
+            genome.inputs(rows if genome.shares_weights else rows[best : best + 1]),
+            float(judged.fitness[best]),
+            before,
+            evaluations,
+            population.generation + 1 if genome.shares_weights else evaluations,
+            judged.failure,
+            time.monotonic() - began,
+        )
+
+    def _judge(self, genome: Genome, rows: Array) -> Measured:
+        inputs = genome.inputs(rows)
+        if genome.shares_weights:
+            return self.measure(genome.model, inputs)[1]
+        cases = [
+            (genome.model_of(row), [array[i : i + 1] for array in inputs])
+            for i, row in enumerate(rows)
+        ]
+        requests = [self._request(model, feeds) for model, feeds in cases]
+        fitness = np.zeros(len(rows))
+        for i, runs in enumerate(self._pool.ask_each(self._names, requests)):
+            one = self._of_runs(runs, 1)
+            fitness[i] = one.fitness[0]
+            if one.failure:
+                return Measured(fitness, one.failure, i)
+        return Measured(fitness)
+
+    def measure(self, model: Model, inputs: Sequence[Array]) -> tuple[dict[str, Array], Measured]:
+        """The logits of every target that gave any, and what they say of each row."""
+        runs = self._pool.ask_all(self._names, self._request(model, inputs))
+        logits = {name: run.arrays[0] for name, run in runs.items() if run.ok}
+        return logits, self._of_runs(runs, len(inputs[0]))
+
+    def _of_runs(self, runs: Mapping[str, Run], count: int) -> Measured:
+        if any(run.outcome in _DEATHS for run in runs.values()):
+            return Measured(np.zeros(count), "crash")
+        ran = [run for run in runs.values() if run.ok]
+        raised = any(run.outcome is Outcome.ERROR for run in runs.values())
+        if raised and ran:
+            return Measured(np.zeros(count), "crash")
+        if len(ran) < min(2, len(self._names)):  # gaps, or a model that none can run
+            return Measured(np.zeros(count))
+        logits = [np.asarray(run.arrays[0]) for run in ran]
+        if len(self._names) == 1:
+            bad = run_flags(ran[0])
+            worst = int(bad.argmax())
+            return Measured(nan_fitness(logits[0]), "nan" if bad.any() else "", worst)
+        if len({array.shape for array in logits}) > 1:
+            return Measured(np.zeros(count), "crash")
+        return _judge_pair(logits)
+
+    def _request(self, model: Model, inputs: Sequence[Array]) -> Request:
+        blobs = [self._pool.blobs.put(np.ascontiguousarray(array)) for array in inputs]
+        if len(self._names) == 1:
+            return ranges_request(model, blobs)
+        cut = logits_model(model)
+        arguments = {"model": cut.to_json(), "inputs": blobs, "batch": len(inputs[0])}
+        return Request("run", arguments, steps=len(cut.layers))
+
+
+def ranges_request(model: Model, blobs: Sequence[str]) -> Request:
+    """Asks for the logits, and for the range of what every layer gives."""
+    apart, ref = logits_apart(model)
+    arguments = {
+        "model": apart.to_json(),
+        "inputs": list(blobs),
+        "wanted": [ref.producer, ref.index],
+    }
+    extra = {"module": "ranges", "call": "ranges", **arguments}
+    return Request("extra", extra, steps=len(apart.layers))
+
+
+def run_flags(run: Run) -> Array:
+    """Which rows hold NaN in any layer."""
+    return np.asarray(run.arrays[1], bool)
+
+
+def _judge_pair(logits: Sequence[Array]) -> Measured:
+    """Labels that differ are an inconsistency (Definition 2); so is NaN on some targets only."""
+    flat = [array.reshape(len(array), -1) for array in logits]
+    fitness = inconsistency_fitness(flat)
+    bad = np.stack([np.isnan(array).any(axis=1) for array in flat])
+    one_sided = bad.any(axis=0) & ~bad.all(axis=0)
+    if one_sided.any():
+        return Measured(fitness, "nan", int(one_sided.argmax()))
+    if flat[0].shape[1] > 1:
+        labels = np.stack([np.nan_to_num(a, nan=-np.inf).argmax(axis=1) for a in flat])
+        apart = (labels != labels[0]).any(axis=0) & ~bad.any(axis=0)
+        if apart.any():
+            return Measured(fitness, "labels", int(apart.argmax()))
+    return Measured(fitness)

@@ -1,0 +1,164 @@
+"""Illegal values: every target must refuse them with an exception (AUDEE, section 2.3).
+
+A target that accepts what others refuse, hangs or dies is a finding. Other exception types or other
+messages are not, and what all targets accept accuses none: it is listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from outvote.campaign.oracle import Judged
+from outvote.core.model import Layer
+from outvote.core.target import Outcome, Run, Target
+from outvote.dialects.keras.mutate.parameters import parameter
+from outvote.dialects.keras.mutate.variants import can_vary, current, is_joined
+from outvote.findings.finding import Finding
+from outvote.mutate.subject import Subject
+from outvote.mutate.tools import Tools
+from outvote.run.local import Request
+
+_DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One illegal value of one parameter of a layer; the others are as they were."""
+
+    layer: Layer
+    name: str
+    value: Any
+    arguments: Mapping[str, Any]
+
+    @property
+    def request(self) -> Request:
+        return Request("extra", {"module": "attempt", "call": "attempt", **self.arguments}, steps=1)
+
+    @property
+    def told(self) -> str:
+        return f"{self.name}={self.value!r} of {self.layer.kind}"
+
+
+@dataclass(frozen=True)
+class Refusals(Judged):
+    """What targets did with an illegal value. It is a test of each, whatever they did."""
+
+    @property
+    def valid(self) -> bool:
+        return True
+
+    @property
+    def failed(self) -> dict[str, Run]:
+        return {name: run for name, run in self.runs.items() if run.outcome in _DEATHS}
+
+    @property
+    def accepted(self) -> list[str]:
+        return [name for name, run in self.runs.items() if run.ok]
+
+    @property
+    def suspicious(self) -> bool:
+        return bool(self.failed) or 0 < len(self.accepted) < len(self.runs)
+
+
+def can_attempt(target: Target) -> bool:
+    """Whether its worker can be asked to; elsewhere not knowing how would pass for a refusal."""
+    return target.worker in ("keras3", "fake")
+
+
+def draw_attempt(subject: Subject, tools: Tools, rng: np.random.Generator) -> Attempt | None:
+    """An illegal value for a layer of the model; None where no layer has a parameter for it."""
+    choices = {
+        layer.name: found
+        for layer in subject.model.layers
+        if can_vary(tools.catalogue, layer) and (found := illegal_values(layer, tools))
+    }
+    if not choices:
+        return None
+    layer = subject.model.layer(str(rng.choice(list(choices))))
+    name, value = choices[layer.name][int(rng.integers(len(choices[layer.name])))]
+    kind = tools.catalogue.kinds[layer.kind]
+    return attempt_on(subject, layer, {**current(kind, layer), name: value}, name)
+
+
+def illegal_values(layer: Layer, tools: Tools) -> list[tuple[str, Any]]:
+    """All (parameter, value) that every target must refuse for this kind of layer."""
+    kind = tools.catalogue.kinds[layer.kind]
+    rows = {name: row for name in kind.parameters if (row := parameter(kind.name, name))}
+    return [(name, value) for name, row in rows.items() for value in row.illegal]
+
+
+def attempt_on(subject: Subject, layer: Layer, parameters: Mapping[str, Any], name: str) -> Attempt:
+    """The layer with these parameters, of which `name` holds the illegal value."""
+    arguments = {
+        "kind": layer.kind,
+        "parameters": dict(parameters),
+        "given": [[spec.shape, spec.dtype] for spec in subject.reads(layer)],
+        "joined": is_joined(layer),
+    }
+    return Attempt(layer, name, parameters[name], arguments)
+
+
+def refusals(runs: Mapping[str, Run]) -> Refusals:
+    return Refusals(runs, {}, {}, (), ())
+
+
+def findings_of(attempt: Attempt, judged: Refusals, targets: Mapping[str, Target]) -> list[Finding]:
+    """One finding per library that dies, and one for those that accept what others refuse."""
+    found = []
+    for name, run in judged.failed.items():
+        word = {Outcome.HANG: "hangs", Outcome.MEMORY: "runs out of memory"}
+        found.append(
+            _finding(
+                attempt,
+                "hang" if run.outcome is Outcome.HANG else "crash",
+                f"{name} {word.get(run.outcome, 'dies')} on the illegal {attempt.told}",
+                (name,),
+                targets,
+                run.detail,
+            )
+        )
+    refused = [n for n, run in judged.runs.items() if not run.ok and n not in judged.failed]
+    if judged.accepted and refused:
+        title = f"{_and(judged.accepted)} accept{'s' * (len(judged.accepted) == 1)} the illegal "
+        found.append(
+            _finding(
+                attempt,
+                "illegal",
+                f"{title}{attempt.told}, which {_and(refused)} refuse{'s' * (len(refused) == 1)}",
+                tuple(judged.accepted),
+                targets,
+                "\n".join(f"{n}: {judged.runs[n].message[:300]}" for n in refused),
+            )
+        )
+    return found
+
+
+def _finding(
+    attempt: Attempt,
+    kind: str,
+    title: str,
+    guilty: tuple[str, ...],
+    targets: Mapping[str, Target],
+    detail: str,
+) -> Finding:
+    libraries = sorted({targets[name].library for name in guilty})
+    return Finding(
+        kind=kind,
+        title=title,
+        reason="Every target must refuse this value with an exception; which one, and with which "
+        "words, is free.",
+        targets=guilty,
+        accused=guilty[0] if len(libraries) == 1 else None,
+        triage="bug" if len(libraries) == 1 else "unknown",
+        layer=attempt.layer,
+        library=f"{', '.join(libraries)} for {attempt.name}",  # each parameter is its own cause
+        detail=detail,
+    )
+
+
+def _and(names: list[str]) -> str:
+    return ", ".join(names[:-1]) + f" and {names[-1]}" if len(names) > 1 else names[0]

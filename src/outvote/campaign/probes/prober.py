@@ -1,0 +1,81 @@
+"""AUDEE's choices that are no rules of mutation: illegal values, and searched inputs and weights.
+
+A probe runs something before there is a mutant. What it proposes goes through the same oracle as
+every mutant; it does not breed, because a search is not repeated from a seed of chance alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from outvote.campaign.family import Birth, Mutant, changed_layers
+from outvote.campaign.job import FuzzJob
+from outvote.campaign.probes.climb import Climb
+from outvote.campaign.probes.evolution import Evolution, Evolved
+from outvote.campaign.probes.genome import Genome
+from outvote.campaign.probes.illegal import can_attempt, draw_attempt
+from outvote.campaign.seeds import Seed
+from outvote.core.arrays import Array
+from outvote.core.case import Data
+from outvote.judge.truth import Truth
+from outvote.mutate.subject import Subject
+from outvote.mutate.tools import Tools
+from outvote.run.local import Pool
+from outvote.search.genetic import LEVELS
+
+PROBES = ("ILL", *LEVELS)
+MOST_WEIGHTS = 4_000_000  # larger models do not evolve their weights: a population must fit
+
+
+class Prober:
+    """Makes mutants by asking targets."""
+
+    def __init__(self, job: FuzzJob, pool: Pool, names: Sequence[str], tools: Tools) -> None:
+        self._job = job
+        self._pool = pool
+        self._names = names
+        self._tools = tools
+        self._evolution = Evolution(pool, names, job.genetic)
+        self._climb = Climb(pool, names, job.genetic) if job.search == "gradient" else None
+
+    def probe(self, birth: Birth, root: int, parent: Subject, seed: Seed) -> Mutant | None:
+        """A mutant, or None where nothing of the model can be probed that way."""
+        rng = np.random.default_rng([birth.seed, birth.number, 0xA0DEE])
+        if birth.rule == "ILL":
+            if not all(can_attempt(self._pool.targets[name]) for name in self._names):
+                return None
+            attempt = draw_attempt(parent, self._tools, rng)
+            return Mutant(birth, root, parent, (), attempt=attempt) if attempt else None
+        levels = LEVELS[birth.rule]
+        if "weight" in levels and not 0 < parent.model.weight_count <= MOST_WEIGHTS:
+            return None
+        row = int(rng.integers(seed.case.data.count))
+        genome = Genome(parent.model, seed.case.data.take([row]), levels, self._tools.blobs)
+        if not len(genome.first):
+            return None
+        found = self._climb.search(genome, rng) if self._climb and levels == ("input",) else None
+        found = found or self._evolution.search(genome, rng)
+        subject = replace(parent, model=found.model)
+        own = self._with_inputs(seed, row, found)
+        return Mutant(
+            birth, root, subject, changed_layers(parent, subject), own, cost=found.requests + 1
+        )
+
+    def _with_inputs(self, seed: Seed, row: int, found: Evolved) -> Seed:
+        """The seed with what was found as its inputs; each stands for the row it came from."""
+        inputs = tuple(np.ascontiguousarray(array) for array in found.inputs)
+        count = len(inputs[0])
+        truth = seed.case.truth
+        told = Truth(_repeated(truth.labels, row, count), _repeated(truth.given, row, count),
+                     truth.classes)  # fmt: skip
+        data = Data(inputs, None, f"evolved from input {row} of {seed.case.data.source}")
+        digests = tuple(self._pool.blobs.put(array) for array in inputs)
+        case = replace(seed.case, data=data, truth=told)
+        return replace(seed, case=case, inputs=digests)
+
+
+def _repeated(values: Array | None, row: int, count: int) -> Array | None:
+    return None if values is None else np.repeat(values[row : row + 1], count, axis=0)

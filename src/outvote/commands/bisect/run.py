@@ -1,0 +1,289 @@
+"""`outvote bisect`: which release of a package changed what a target makes of a case?
+
+The straight line: releases between two versions → environment, worker and run for each probed
+one → binary search for the first release that behaves otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from outvote.bench.noise import measure_noise
+from outvote.commands.bisect.releases import Interval, narrowed
+from outvote.commands.check.run import Watch, read_model, silent
+from outvote.core.case import Case, Data, balanced_batch, fit, load_data, random_data
+from outvote.core.errors import UsageError
+from outvote.core.outputs import outputs_of
+from outvote.core.requirements import version_key
+from outvote.core.target import Outcome, Run, Target
+from outvote.dialects.keras.files import inspect
+from outvote.judge.compare import Outputs, Settings, mismatch_of, model_tolerance
+from outvote.judge.truth import Truth
+from outvote.judge.vote import vote
+from outvote.localize.isolated import distance
+from outvote.run.local import Pool, Request
+from outvote.run.process import Limits
+from outvote.targets.choose import readers, with_versions
+from outvote.targets.environments import pip
+from outvote.targets.environments.provide import Announce, provide, unseen, yanked
+
+_RANDOM_INPUTS = 8
+
+
+@dataclass(frozen=True)
+class BisectJob:
+    """Everything `bisect` is asked to do."""
+
+    model: Path
+    target: Target
+    against: tuple[Target, ...]
+    package: str
+    first: str
+    last: str
+    data: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+    links: tuple[str, ...] = ()
+    seed: int = 0
+    noise_factor: float = Settings().noise_factor
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What the target made of the case on one release."""
+
+    version: str
+    run: Run
+    to_reference: float | None  # None: nothing to compare with, or no result
+    to_first: float | None
+    consistent: bool | None  # with the reference; None: there is none
+    message: str = ""  # why it failed, or how its outputs do not fit the reference's
+
+    @property
+    def state(self) -> str:
+        if not self.run.ok:
+            return self.run.outcome.value
+        return {True: "consistent", False: "inconsistent", None: "ran"}[self.consistent]
+
+
+@dataclass
+class Bisected:
+    """What is known so far; worth keeping if the user stops early."""
+
+    job: BisectJob
+    created: datetime = field(default_factory=lambda: datetime.now(UTC))
+    seconds: float = 0.0
+    interrupted: bool = False
+    releases: list[str] = field(default_factory=list)
+    probes: dict[str, Probe] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)  # release -> why
+    reference: str | None = None
+    tolerance: float = 0.0
+    interval: Interval | None = None  # the last release as before, the first as after
+
+    @property
+    def changed(self) -> bool:
+        return self.interval is not None
+
+
+def run_bisect(job: BisectJob, watch: Watch = silent, announce: Announce = unseen) -> Bisected:
+    """Do the job with workers of its own."""
+    inspect(job.model, None)
+    arrays = load_data(job.data) if job.data else None
+    found = Bisected(job)
+    began = time.monotonic()
+    found.releases = _between(job)
+    against = provide(job.against, job.links, announce)
+    helpers = readers([*against, *([job.target] if job.package != "keras" else [])])
+    with Pool([*against, *helpers], limits=job.limits) as pool:
+        try:
+            with watch("Reading the model", pool, [t.name for t in (*helpers, *against)]):
+                model, shapes = read_model(pool, job.model, None)
+            if arrays is None:
+                data = random_data(model, _RANDOM_INPUTS, job.seed)
+            else:
+                data = fit(arrays, model, str(job.data), allow_nan=True, allow_empty=True)
+            case = Case(model, shapes, data, Truth())
+            _Bench(pool, case, found, watch, announce).search(against)
+        except KeyboardInterrupt:
+            if not found.probes:
+                raise
+            found.interrupted = True
+    found.seconds = time.monotonic() - began
+    return found
+
+
+def _between(job: BisectJob) -> list[str]:
+    """The releases on the index from the first version to the last."""
+    known = pip.releases(job.package, job.links)
+    if not known:
+        raise UsageError(f"the index has no release of {job.package!r} that fits this Python")
+    low, high = version_key(job.first), version_key(job.last)
+    for version in (job.first, job.last):
+        if version_key(version) not in map(version_key, known):
+            near = sorted(known, key=lambda v: _apart(version_key(v), version_key(version)))[:3]
+            raise UsageError(
+                f"{job.package} {version} is not on the index; near it are {', '.join(near)}"
+            )
+    if not low < high:
+        raise UsageError(f"--from {job.first} is not older than --to {job.last}")
+    return [version for version in known if low <= version_key(version) <= high]
+
+
+def _apart(a: Sequence[int], b: Sequence[int]) -> list[int]:
+    length = max(len(a), len(b))
+    padded = [[*key, *[0] * (length - len(key))] for key in (a, b)]
+    return [abs(x - y) for x, y in zip(*padded, strict=True)]
+
+
+@dataclass
+class _Bench:
+    """Runs the case on releases, one worker at a time, beside the targets it is held against."""
+
+    pool: Pool
+    case: Case
+    found: Bisected
+    watch: Watch
+    announce: Announce
+    reference: Outputs | None = None
+
+    def search(self, against: Sequence[Target]) -> None:
+        self._choose_reference(against)
+        ends = (self.found.releases[0], self.found.releases[-1])
+        first, last = (self._needed(version) for version in ends)
+        if not self._differ(first, last):
+            return
+        widest = self.found.interval = Interval(0, len(self.found.releases) - 1)
+        alike = self._as_before(first, last)
+        for interval in narrowed(widest, lambda place: self._ask(place, alike)):
+            self.found.interval = interval
+
+    def _choose_reference(self, against: Sequence[Target]) -> None:
+        names = [target.name for target in against]
+        if not names:
+            return
+        with self.watch("Running the references", self.pool, names):
+            runs = self.pool.ask_all(names, self._request())
+        outputs = {name: outputs_of(run) for name, run in runs.items() if run.ok}
+        if not outputs:
+            told = "; ".join(f"{name}: {run.message}" for name, run in runs.items())
+            raise UsageError(f"no target of --against could run the case: {told}")
+        limit = model_tolerance("float32")
+        agreements = [
+            (a, b)
+            for a in outputs
+            for b in outputs
+            if a != b and distance(outputs[a], outputs[b]) < limit
+        ]
+        voters = {target.name: target for target in against if target.name in outputs}
+        voted = vote(voters, agreements, None)
+        self.found.reference = (voted.majority or tuple(outputs))[0]
+        self.reference = outputs[self.found.reference]
+
+    def _needed(self, version: str) -> Probe:
+        """One end of the range: without it there is nothing to search."""
+        probe = self._probe(version)
+        if probe is None:
+            raise UsageError(
+                f"{self.found.job.package} {version} cannot be used, and it is an end of the "
+                f"range: {self.found.skipped[version]}; choose another --from or --to"
+            )
+        return probe
+
+    def _ask(self, place: int, alike: Callable[[Probe], bool]) -> bool | None:
+        probe = self._probe(self.found.releases[place])
+        return None if probe is None else alike(probe)
+
+    def _as_before(self, first: Probe, last: Probe) -> Callable[[Probe], bool]:
+        """What counts as no change yet: the same verdict, or where both ends share it, the same
+        result."""
+        if first.consistent is not None and first.consistent != last.consistent:
+            return lambda probe: probe.consistent == first.consistent
+        return lambda probe: not self._differ(first, probe)
+
+    def _probe(self, version: str) -> Probe | None:
+        """The case on one release; None, and why, where that release cannot be used."""
+        job = self.found.job
+        name = f"{job.package}=={version}/{job.target.plain or job.target.name}"
+        done = len(self.found.probes) + len(self.found.skipped)
+        expected = 2 + math.ceil(math.log2(max(1, len(self.found.releases) - 1)))
+        text = f"Probing {job.package} {version} ({done + 1} of about {max(expected, done + 1)})"
+        with self.watch(text, self.pool, [name]):
+            try:
+                target = with_versions(job.target, (f"{job.package}=={version}",), name)
+                (ready,) = provide([target], job.links, self.announce)
+            except UsageError as error:
+                self.found.skipped[version] = str(error)
+                return None
+            withdrawn = yanked(target)
+            if withdrawn:
+                self.found.skipped[version] = f"yanked: {withdrawn}"
+                return None
+            self.pool.add(ready)
+            hello = self.pool.start([name])[name]
+            if not hello.ok:
+                self.pool.stop(name)
+                self.found.skipped[version] = f"does not start: {_last_words(hello)}"
+                return None
+            run = self.pool.ask(name, self._request())
+            if run.ok and not any(probe.run.ok for probe in self.found.probes.values()):
+                self.found.tolerance = self._tolerance(name, run)
+            self.pool.stop(name)
+        probe = self._judged(version, run)
+        self.found.probes[version] = probe
+        return probe
+
+    def _judged(self, version: str, run: Run) -> Probe:
+        first = self.found.probes.get(self.found.releases[0])
+        own = outputs_of(run) if run.ok else None
+        before = outputs_of(first.run) if first and first.run.ok else None
+        to_reference = distance(self.reference, own) if self.reference and own else None
+        consistent = None
+        if self.reference is not None:
+            consistent = to_reference is not None and to_reference < self.found.tolerance
+        to_first = distance(before, own) if before and own else None
+        unfit = mismatch_of(self.reference, own) if self.reference and own else None
+        return Probe(version, run, to_reference, to_first, consistent, unfit or run.message)
+
+    def _differ(self, a: Probe, b: Probe) -> bool:
+        """Whether two releases behave otherwise: verdict, kind of failure, or result."""
+        if a.consistent != b.consistent:
+            return True
+        if a.run.ok and b.run.ok:
+            return not distance(outputs_of(a.run), outputs_of(b.run)) < self.found.tolerance
+        return _failure(a.run) != _failure(b.run)
+
+    def _tolerance(self, name: str, run: Run) -> float:
+        """What rounding explains, measured on the first that runs: its tensors moved a little."""
+        outputs = outputs_of(run)
+        limit = max(map(model_tolerance, outputs.dtypes), default=0.0)
+        count = min(4, self.case.data.count)
+        if count == 0:
+            return limit
+        noise = measure_noise(
+            self.pool, self.case.model, self.case.data, range(count), {name: outputs}, [name]
+        )
+        moved = noise.largest() if noise is not None else 0.0
+        return max(limit, self.found.job.noise_factor * moved if math.isfinite(moved) else 0.0)
+
+    def _request(self) -> Request:
+        data: Data = self.case.data
+        arguments = {
+            "model": self.case.model.to_json(),
+            "inputs": [self.pool.blobs.put(array) for array in data.inputs],
+            "batch": balanced_batch(data.count, 32),
+        }
+        return Request("run", arguments, steps=len(self.case.model.layers))
+
+
+def _failure(run: Run) -> tuple[Outcome, object]:
+    return run.outcome, run.reply.get("error")
+
+
+def _last_words(run: Run) -> str:
+    log = [] if run.reply else run.detail.strip().splitlines()
+    return " ".join([run.message, *log[-1:]])[:300]

@@ -1,0 +1,383 @@
+"""Turns what `check` knows into the dict that result.json holds (docs/result-json.md)."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+
+from outvote.commands.check.matrix import plain_of, version_matrix
+from outvote.commands.check.run import Checked
+from outvote.core.arrays import Array
+from outvote.core.case import Case
+from outvote.core.model import Layer, Model
+from outvote.core.target import Run
+from outvote.core.version import VERSION
+from outvote.findings.finding import Finding, Proof, parameters_of
+from outvote.judge.compare import Comparison, top_k_accuracies
+from outvote.judge.truth import Truth
+from outvote.localize.introduction import Introduction
+from outvote.localize.layers import Localization
+
+SCHEMA = 1
+_EXAMPLES = 5
+_TOP = 5
+
+
+def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
+    """The whole result; `repros` maps a fingerprint to its repro script."""
+    case, settings = checked.case, checked.job.settings
+    if case is None:
+        raise ValueError("a check that has not read its model has no result")
+    model, data = case.model, case.data
+    comparisons = [_comparison(pair, case, checked) for pair in checked.comparisons]
+    unique = _unique(checked)
+    return {
+        "schema": SCHEMA,
+        "command": "check",
+        "outvote": VERSION,
+        "created": checked.created.isoformat(timespec="seconds"),
+        "seconds": round(checked.seconds, 3),
+        "verdict": checked.verdict,
+        "interrupted": checked.interrupted,
+        "summary": summary(checked),
+        "warnings": list(checked.warnings),
+        "model": {
+            "name": model.name,
+            "path": str(checked.job.model),
+            "layers": len(model.layers),
+            "weights": model.weight_count,
+            "inputs": [
+                {"name": i.name, "shape": list(i.shape), "dtype": i.dtype} for i in model.inputs
+            ],
+            "outputs": _outputs(case, checked),
+        },
+        "data": {"source": data.source, "instances": data.count, "truth": case.truth.kind},
+        "settings": {
+            "metrics": list(settings.metrics),
+            "k": settings.k,
+            "class_threshold": settings.class_threshold,
+            "mad_threshold": settings.mad_threshold,
+            "p": settings.p,
+            "tolerance": settings.tolerance,
+            "noise_factor": settings.noise_factor,
+            "batch_size": checked.job.batch_size,
+            "seed": checked.job.seed,
+        },
+        "targets": [_target(name, case, checked) for name in checked.hellos],
+        "comparisons": comparisons,
+        "unique_inconsistencies": unique,
+        "version_matrix": version_matrix(checked.job.targets, checked.runs, comparisons, unique),
+        "examples": _examples(case, checked),
+        "findings": [finding_result(f, model, repros) for f in checked.findings],
+    }
+
+
+def summary(checked: Checked) -> str:
+    """The verdict as one sentence."""
+    finished = [name for name, run in checked.runs.items() if run.ok]
+    count = checked.case.data.count if checked.case else 0
+    if checked.interrupted and not checked.findings:
+        return f"Stopped early: {', '.join(finished) or 'no target'} had finished."
+    real = [finding for finding in checked.findings if finding.triage != "precision"]
+    if real:
+        more = f" ({len(real)} findings in all)" if len(real) > 1 else ""
+        return f"{real[0].title}{more}."
+    told = f"{len(finished)} targets agree on {count} input{'s' * (count != 1)}"
+    if checked.explained or checked.findings:
+        return f"{told}, up to rounding."
+    gaps = [name for name, run in checked.runs.items() if not run.ok]
+    return f"{told}; {', '.join(gaps)} cannot run this model." if gaps else f"{told}."
+
+
+def _outputs(case: Case, checked: Checked) -> list[dict[str, Any]]:
+    some = next(iter(checked.outputs.values()), None)
+    return [
+        {
+            "name": ref.producer,
+            "shape": list(shape),
+            "dtype": some.dtypes[i] if some and i < len(some.dtypes) else None,
+        }
+        for i, (ref, shape) in enumerate(zip(case.model.outputs, case.output_shapes, strict=True))
+    ]
+
+
+def _target(name: str, case: Case, checked: Checked) -> dict[str, Any]:
+    target = next(t for t in checked.job.targets if t.name == name)
+    hello = checked.hellos[name].reply
+    run = checked.runs.get(name, Run(name, checked.hellos[name].outcome, message="not finished"))
+    outputs = checked.outputs.get(name)
+    accuracy = top_k_accuracies(case.truth, outputs.arrays[0]) if outputs else None
+    return {
+        "name": name,
+        "library": target.library,
+        "mode": target.mode,
+        "versions": hello.get("versions", {}),
+        "precision": hello.get("precision", {}),
+        "python": hello.get("python"),
+        "platform": hello.get("platform"),
+        "setup": str(target.setup) if target.setup else None,
+        "requirements": list(target.requirements),
+        "outcome": run.outcome.value,
+        "message": run.message,
+        "layer": run.layer,
+        "seconds": round(run.seconds, 3),
+        "peak_memory": checked.peaks.get(name, 0),
+        "accuracy": accuracy,
+    }
+
+
+def _comparison(pair: Comparison, case: Case, checked: Checked) -> dict[str, Any]:
+    explained = pair.targets in checked.explained
+    return {
+        "targets": list(pair.targets),
+        "inconsistent": pair.inconsistent and not explained,
+        "explained": "rounding" if explained else None,
+        "mismatch": pair.mismatch,
+        "noise": checked.noise.largest() if checked.noise and pair.inconsistent else None,
+        "worst_input": pair.worst_input,
+        "accuracy_difference": _accuracy_difference(pair, case, checked),
+        "metrics": [
+            {
+                "name": m.name,
+                "output": m.output,
+                "threshold": m.threshold,
+                "maximum": number(m.maximum),
+                "mean": number(float(m.distances.mean())),
+                "triggering": len(m.triggering),
+                "inconsistent": m.inconsistent,
+                "pattern": {"bins": list(m.pattern.bins), "counts": list(m.pattern.counts)},
+            }
+            for m in pair.measured
+        ],
+    }
+
+
+def _accuracy_difference(pair: Comparison, case: Case, checked: Checked) -> dict[str, float] | None:
+    both = [top_k_accuracies(case.truth, checked.outputs[n].arrays[0]) for n in pair.targets]
+    if both[0] is None or both[1] is None or pair.mismatch is not None:
+        return None
+    return {k: abs(both[0][k] - both[1][k]) for k in both[0]}
+
+
+def _unique(checked: Checked) -> list[dict[str, Any]]:
+    """Equal patterns of the same metric are one unique inconsistency (CRADLE, III-B).
+
+    Where there are versions, those of one pair of backends, as in the paper.
+    """
+    plain = {target.name: plain_of(target) for target in checked.job.targets}
+    versions = any(target.requirements for target in checked.job.targets)
+    found: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for pair in checked.comparisons:
+        for m in pair.measured:
+            if not m.inconsistent or pair.targets in checked.explained:
+                continue
+            sides = sorted(plain[name] for name in pair.targets) if versions else []
+            key = (m.name, m.output, m.pattern.counts, *sides)
+            entry = found.setdefault(
+                key,
+                {
+                    "id": f"U{len(found) + 1}",
+                    "metric": m.name,
+                    "pattern": {"bins": list(m.pattern.bins), "counts": list(m.pattern.counts)},
+                    "pairs": [],
+                },
+            )
+            entry["pairs"].append(list(pair.targets))
+    return list(found.values())
+
+
+def finding_result(finding: Finding, model: Model, repros: Mapping[str, str]) -> dict[str, Any]:
+    layer = finding.layer
+    return {
+        "fingerprint": finding.fingerprint,
+        "kind": finding.kind,
+        "title": finding.title,
+        "reason": finding.reason,
+        "targets": list(finding.targets),
+        "accused": finding.accused,
+        "layer": layer.name if layer else None,
+        "layer_kind": layer.kind if layer else None,
+        "parameters": finding.parameters,
+        "causes": [vars(cause) for cause in finding.proof.causes] if finding.proof else [],
+        "config": parameters_of(layer) if layer else None,
+        "triage": finding.triage,
+        "distance": number(finding.distance),
+        "metric": finding.metric,
+        "inputs": list(finding.inputs),
+        "detail": finding.detail,
+        "repro": repros.get(finding.fingerprint),
+        "minimal": _minimal(finding.proof),
+        "evidence": _evidence(finding.proof),
+        "localization": localization_result(finding, model),
+    }
+
+
+def _minimal(proof: Proof | None) -> dict[str, Any] | None:
+    if proof is None:
+        return None
+    return {
+        "layers": len(proof.specimen.model.layers),
+        "numbers": proof.specimen.numbers,
+        "layers_before": proof.layers_before,
+        "numbers_before": proof.numbers_before,
+        "seconds": round(proof.seconds, 3),
+        "complete": proof.complete,
+    }
+
+
+def _evidence(proof: Proof | None) -> dict[str, Any] | None:
+    if proof is None:
+        return None
+    return {
+        "tolerance": number(proof.observed.tolerance),
+        "vote": proof.observed.vote.reason,
+        "reference": proof.source or None,
+        "errors": {name: number(error) for name, error in proof.errors.items()},
+        "shown_again": proof.shown,
+        "fresh_workers": proof.tried,
+    }
+
+
+def localization_result(finding: Finding, model: Model) -> dict[str, Any] | None:
+    """Both rankings and the map, for the accused against the reference."""
+    found = finding.localization
+    if found is None or not found.introductions:
+        return None
+    others = list(found.introductions)
+    shown = finding.accused or next((n for n in finding.targets if n in others), others[0])
+    if shown not in others:
+        shown = others[0]
+    rates = found.introductions[shown]
+    alone = found.isolated[shown]
+    faulty = [f.layer.name for f in found.faults]
+    kinds = {layer.name: layer.kind for layer in model.layers}
+    inputs = {item.name for item in model.inputs}
+    nodes = [_input_node(name) for name in sorted(inputs)]
+    nodes += [_node(layer, found, rates, alone, faulty) for layer in model.layers]
+    return {
+        "targets": [found.reference, shown],
+        "input": finding.inputs[0] if finding.inputs else None,
+        "introduction_rate": {
+            "threshold": number(rates.threshold),
+            "first": rates.first,
+            "ranking": _ranking(rates.rate, kinds),
+        },
+        "isolated": {
+            "first": faulty[0] if faulty else None,
+            "ranking": _ranking(alone, kinds),
+        },
+        "map": {
+            "nodes": nodes,
+            "edges": [[source, layer.name] for layer in model.layers for source in layer.inputs],
+        },
+    }
+
+
+def _input_node(name: str) -> dict[str, Any]:
+    return {
+        "id": name,
+        "kind": "Input",
+        "delta": 0.0,
+        "rate": None,
+        "red": False,
+        "isolated": None,
+        "tolerance": None,
+        "faulty": False,
+        "shape": None,
+        "config": {},
+    }
+
+
+def _node(
+    layer: Layer,
+    found: Localization,
+    rates: Introduction,
+    alone: Mapping[str, float],
+    faulty: Collection[str],
+) -> dict[str, Any]:
+    name = layer.name
+    return {
+        "id": name,
+        "kind": layer.kind,
+        "delta": number(rates.delta.get(name)),
+        "rate": number(rates.rate.get(name)),
+        "red": name in rates.red,
+        "isolated": number(alone.get(name)),
+        "tolerance": number(found.tolerances.get(name)),
+        "faulty": name in faulty,
+        "shape": list(found.shapes[name]) if name in found.shapes else None,
+        "config": parameters_of(layer),
+    }
+
+
+def _ranking(values: Mapping[str, float], kinds: Mapping[str, str]) -> list[dict[str, Any]]:
+    def size(name: str) -> float:
+        return math.inf if math.isnan(values[name]) else values[name]
+
+    ordered = sorted(values, key=size, reverse=True)
+    return [{"layer": n, "kind": kinds[n], "value": number(values[n])} for n in ordered]
+
+
+def _examples(case: Case, checked: Checked) -> list[dict[str, Any]]:
+    """The most inconsistent inputs, with each target's answer."""
+    indices: dict[int, None] = {}
+    for finding in checked.findings:
+        indices.update(dict.fromkeys(finding.inputs[:2]))
+    for pair in checked.comparisons:
+        if pair.inconsistent and pair.targets not in checked.explained:
+            indices.setdefault(pair.worst_input)
+    shown = [index for index in indices if index < case.data.count]  # a batch may be empty
+    return [_example(index, case, checked) for index in shown[:_EXAMPLES]]
+
+
+def _example(index: int, case: Case, checked: Checked) -> dict[str, Any]:
+    return {
+        "input": index,
+        "truth": _truth(case.truth, index),
+        "picture": picture(case.data.inputs[0][index]),
+        "answers": [
+            {"target": name, **_answer(outputs.arrays[0][index])}
+            for name, outputs in checked.outputs.items()
+            if outputs.arrays and len(outputs.arrays[0]) > index
+        ],
+    }
+
+
+def _truth(truth: Truth, index: int) -> Any:
+    if truth.labels is not None:
+        return truth.labels[index].tolist()
+    return None if truth.given is None else truth.given[index].reshape(-1)[:_TOP].tolist()
+
+
+def _answer(output: Array) -> dict[str, Any]:
+    if output.ndim == 1 and len(output) > 1:
+        best = np.argsort(-np.nan_to_num(output.astype(np.float64), nan=-np.inf))[:_TOP]
+        return {"top": [[int(i), number(float(output[i]))] for i in best]}
+    return {"values": [number(float(v)) for v in output.reshape(-1)[:_TOP]]}
+
+
+def picture(array: Array, limits: tuple[float, float] | None = None) -> str | None:
+    """An input as a PNG data URI, if it looks like an image; black and white are its `limits`."""
+    if array.ndim == 3 and array.shape[-1] in (1, 3) and min(array.shape[:2]) >= 4:
+        image = array[..., 0] if array.shape[-1] == 1 else array
+    elif array.ndim == 2 and min(array.shape) >= 8 and array.dtype.kind == "f":
+        image = array
+    else:
+        return None
+    from PIL import Image
+
+    low, high = limits or (float(np.nanmin(image)), float(np.nanmax(image)))
+    scaled = (np.nan_to_num(image.astype(np.float64)) - low) / ((high - low) or 1.0) * 255
+    buffer = io.BytesIO()
+    Image.fromarray(np.clip(scaled, 0, 255).astype(np.uint8)).save(buffer, "PNG")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
+
+
+def number(value: float | None) -> float | None:
+    """A float that JSON can hold; null for NaN and infinity."""
+    return None if value is None or not math.isfinite(value) else float(value)

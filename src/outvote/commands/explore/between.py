@@ -1,0 +1,250 @@
+"""`outvote explore MODEL --targets A,B`: inputs on which implementations of one model differ most.
+
+One target's gradient is followed along the difference of the outputs; the inputs on which the
+targets were farthest apart then go through the same check as any other (commands/check/run.py).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.api import prepare_folder, saved
+from outvote.commands.check.result import check_result
+from outvote.commands.check.run import Checked, Job, Watch, check_in, read_model, silent
+from outvote.core.arrays import Array
+from outvote.core.case import fit, load_data
+from outvote.core.errors import UsageError
+from outvote.core.target import Target
+from outvote.dialects.keras.files import inspect
+from outvote.explore.asking import ask, open_explorer
+from outvote.explore.explore import prepare, require_neurons, require_sense
+from outvote.explore.job import Explored, ExploreJob, Subject
+from outvote.explore.legal import read_features
+from outvote.findings.evidence import write_evidence
+from outvote.findings.gate import STRICT, Gate
+from outvote.judge.compare import Settings
+from outvote.judge.distances import distance_relative
+from outvote.report import write_all
+from outvote.run.local import Pool, Request
+
+
+@dataclass(frozen=True)
+class Walk:
+    """The farthest that each seed was led."""
+
+    inputs: list[Array]
+    before: Array  # relative distance of the two farthest targets, on the seed
+    after: Array
+    seconds: float
+
+
+def explore_between(
+    job: ExploreJob,
+    targets: Sequence[Target],
+    out: Path,
+    watch: Watch = silent,
+    gate: Gate = STRICT,
+) -> dict[str, Any]:
+    """Do the job; the folder gets what `outvote check` writes, and the inputs that were found."""
+    require_sense(job)
+    if len(job.models) != 1:
+        raise UsageError(
+            f"--targets holds implementations of one model against each other; received "
+            f"{len(job.models)} models: leave --targets out, or name one model"
+        )
+    if len(targets) < 2:
+        raise UsageError(
+            f"a comparison needs two targets; received {targets[0].name}, name more with --targets"
+        )
+    inspect(job.models[0], None)
+    prepare_folder(out)
+    with Pool(targets, limits=job.limits, custom=job.custom, allow_code=job.allow_code) as pool:
+        return between_in(pool, job, targets, out, watch, gate)
+
+
+def between_in(
+    pool: Pool,
+    job: ExploreJob,
+    targets: Sequence[Target],
+    out: Path,
+    watch: Watch = silent,
+    gate: Gate = STRICT,
+) -> dict[str, Any]:
+    """The same in a pool that has the targets."""
+    names = [target.name for target in targets]
+    explored = _read(pool, job, names, watch)
+    assert explored.data is not None
+    with watch(f"Searching from {explored.data.count} seeds", pool, names):
+        walk = _walk(pool, job, explored, names, out)
+    arrays = {f"x{i}": array for i, array in enumerate(walk.inputs)}
+    check = Job(
+        job.models[0],
+        tuple(targets),
+        data=arrays,
+        limits=job.limits,
+        custom=job.custom,
+        allow_code=job.allow_code,
+        settings=Settings(),
+    )
+    repros: dict[str, str] = {}
+
+    def keep(pool: Pool, checked: Checked) -> None:
+        repros.update(saved(lambda: write_evidence(pool, checked, out), out))
+
+    checked = check_in(pool, check, watch, keep)
+    found = {**check_result(checked, repros), **_added(job, explored, checked, walk)}
+    result = gate.judged(found)
+    saved(lambda: _write(result, walk, out), out)
+    return result
+
+
+def _read(pool: Pool, job: ExploreJob, names: Sequence[str], watch: Watch) -> Explored:
+    arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
+    explored = Explored(job, kind="any")
+    with watch("Starting", pool, names):
+        hellos = pool.start(names)
+    for name, run in hellos.items():
+        if not run.ok:
+            raise UsageError(
+                f"target {name!r} could not be started: {run.message}; "
+                "leave it out with --targets, or see `outvote targets`"
+            )
+    with watch("Reading the model", pool, names):
+        model, shapes = read_model(pool, job.models[0], None, pool.targets.values())
+        for item in model.inputs:
+            if "float" not in item.dtype:
+                raise UsageError(
+                    f"input {item.name!r} takes {item.dtype}: there is no gradient to follow to "
+                    "other integers; `outvote check` compares targets on given inputs"
+                )
+        explored.subjects = [Subject(job.models[0].stem, job.models[0], model, shapes[0])]
+        if job.count is not None:
+            arrays = {k: a[: job.count] if a.ndim else a for k, a in arrays.items()}
+        source = str(job.data) if isinstance(job.data, Path) else "arrays"
+        explored.data = fit(arrays, model, source, allow_nan=False)
+        require_neurons(explored, open_explorer(pool, job, explored, job.target))
+        features = read_features(job.features) if job.features else None
+        prepare(pool, job, explored, features)
+    return explored
+
+
+def _walk(pool: Pool, job: ExploreJob, explored: Explored, names: Sequence[str], out: Path) -> Walk:
+    """Climb along the difference of the two farthest targets; keep the farthest of each seed.
+
+    Stopped with Ctrl-C, the workers are gone and nothing can be judged: the inputs are saved.
+    """
+    assert explored.data is not None
+    began = time.monotonic()
+    now = list(explored.data.inputs)
+    best = [array.copy() for array in now]
+    farthest = before = np.zeros(explored.data.count)
+    rng = np.random.default_rng(job.seed)
+    try:
+        for iteration in range(job.iterations + 1):
+            outputs = _outputs(pool, job, explored, names, now)
+            distance, weights = _difference(outputs, job.target.name, rng)
+            if not iteration:
+                before = farthest = distance
+            better = distance > farthest
+            farthest = np.where(better, distance, farthest)
+            for kept, array in zip(best, now, strict=True):
+                kept[better] = array[better]
+            if iteration < job.iterations:
+                arguments = {"inputs": len(now), "fresh": iteration == 0}
+                now = list(ask(pool, job.target, "step", arguments, [*now, weights]).arrays)
+    except KeyboardInterrupt:
+        _save(best, out)
+        raise
+    return Walk(best, before, farthest, time.monotonic() - began)
+
+
+def _outputs(
+    pool: Pool, job: ExploreJob, explored: Explored, names: Sequence[str], inputs: Sequence[Array]
+) -> dict[str, Array]:
+    """First output of every target that can run the model; the others are left to the check."""
+    arguments = {
+        "model": explored.subjects[0].model.to_json(),
+        "inputs": [pool.blobs.put(array) for array in inputs],
+        "batch": min(job.batch_size, len(inputs[0])),
+    }
+    steps = len(explored.subjects[0].model.layers) * -(-len(inputs[0]) // job.batch_size)
+    runs = pool.ask_all(names, Request("run", arguments, steps=steps))
+    found = {name: run.arrays[0] for name, run in runs.items() if run.ok}
+    if job.target.name not in found:
+        run = runs[job.target.name]
+        raise UsageError(f"{run.target} cannot run the model: {run.message}")
+    shape = found[job.target.name].shape
+    return {name: array for name, array in found.items() if array.shape == shape}
+
+
+def _difference(
+    outputs: Mapping[str, Array], followed: str, rng: np.random.Generator
+) -> tuple[Array, Array]:
+    """How far the two farthest targets are apart on each input, and in which direction.
+
+    Where no two differ in a single bit, any direction is as good as another.
+    """
+    own = np.asarray(outputs[followed], np.float64)
+    distance = np.zeros(len(own))
+    direction = np.zeros(own.shape)
+    for a, b in combinations(outputs, 2):
+        apart = np.nan_to_num(distance_relative(outputs[a], outputs[b]), nan=np.inf)
+        first, second = (followed, b if a == followed else a) if followed in (a, b) else (a, b)
+        gap = np.asarray(outputs[first], np.float64) - np.asarray(outputs[second], np.float64)
+        better = apart > distance
+        direction[better] = np.nan_to_num(gap[better])
+        distance = np.where(better, apart, distance)
+    size = np.abs(direction).max(axis=tuple(range(1, own.ndim)), keepdims=True)
+    anything = rng.choice([-1.0, 1.0], own.shape)
+    weights = np.where(size > 0, direction / np.where(size > 0, size, 1), anything)
+    return distance, weights.astype(np.float32)
+
+
+def _added(job: ExploreJob, explored: Explored, checked: Checked, walk: Walk) -> dict[str, Any]:
+    """What `explore` adds to the result of a check."""
+    assert explored.data is not None
+    apart = {
+        pair.targets: {int(i) for m in pair.measured if m.inconsistent for i in m.triggering}
+        for pair in checked.comparisons
+        if pair.inconsistent and pair.targets not in checked.explained
+    }
+    found = set().union(*apart.values()) if apart else set()
+    per_target = {
+        target.name: len(set().union(*(rows for t, rows in apart.items() if target.name in t)))
+        for target in checked.job.targets
+    }
+    thresholds = [
+        m.threshold for p in checked.comparisons for m in p.measured if m.name == "relative"
+    ]
+    return {
+        "command": "explore",
+        "seeds": explored.data.count,
+        "already_different": int((walk.before >= min(thresholds, default=np.inf)).sum()),
+        "differences": {"total": len(found), "per_model": per_target},
+        "coverage": None,
+        "distance": {
+            "followed": job.target.name,
+            "before": float(walk.before.max()),
+            "after": float(walk.after.max()),
+            "grew": int((walk.after > walk.before).sum()),
+        },
+        "search_seconds": round(walk.seconds, 3),
+        "inputs": "inputs.npz",
+    }
+
+
+def _write(result: dict[str, Any], walk: Walk, out: Path) -> None:
+    _save(walk.inputs, out)
+    write_all(result, out)
+
+
+def _save(inputs: Sequence[Array], out: Path) -> None:
+    named = {f"x{i}" if len(inputs) > 1 else "x": array for i, array in enumerate(inputs)}
+    np.savez(out / "inputs.npz", allow_pickle=False, **named)

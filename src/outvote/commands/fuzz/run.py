@@ -1,0 +1,161 @@
+"""`outvote fuzz`: opens the store and the pool, runs the campaign, writes its reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from outvote.api import prepare_folder, saved
+from outvote.campaign.campaign import Campaign, Watch
+from outvote.campaign.job import Budget, FuzzJob
+from outvote.campaign.rules import chosen_rules, rules_of
+from outvote.campaign.seeds import check_files
+from outvote.core.errors import UsageError
+from outvote.core.target import Target
+from outvote.findings.gate import STRICT, Gate
+from outvote.report import write_all
+from outvote.run.local import Pool
+from outvote.search.registry import strategies
+from outvote.store.comparison import compared
+from outvote.store.store import FILE, Store
+from outvote.store.summary import fuzz_result
+from outvote.targets.choose import find_target, readers
+from outvote.targets.environments.provide import provide
+
+Ready = Callable[[Iterable[Target]], tuple[Target, ...]]
+
+
+def start(
+    job: FuzzJob,
+    out: Path,
+    watch: Watch = lambda progress: None,
+    ready: Ready = provide,
+    gate: Gate = STRICT,
+) -> dict[str, Any]:
+    """A new campaign in an empty folder. `ready` makes targets with versions ready to start."""
+    check_files(job.seeds)
+    chosen_rules(job.rules)
+    _require_strategy(job.strategy)
+    rules_of(job)
+    if len(job.targets) < 2:
+        raise UsageError(
+            f"a comparison needs two targets; received {', '.join(t.name for t in job.targets)}"
+        )
+    prepare_folder(out)
+    with closing(Store(out, create=True)) as store:
+        store.note("job", job.stored())
+        store.note("created", _now())
+        return _run(job, store, out, watch, ready, gate)
+
+
+def require_rival(job: FuzzJob, rival: str, out: Path) -> None:
+    """Say what is in the way of `start_rival` before the first campaign is run."""
+    _require_strategy(rival)
+    if rival == job.strategy:
+        raise UsageError(f"--compare {rival} is the strategy of the campaign; name another")
+    if (out / rival / FILE).exists():
+        raise UsageError(f"{out / rival} holds a campaign already; choose another --out")
+
+
+def start_rival(
+    job: FuzzJob,
+    rival: str,
+    out: Path,
+    watch: Watch = lambda progress: None,
+    ready: Ready = provide,
+    gate: Gate = STRICT,
+) -> dict[str, Any]:
+    """The same budget with another strategy, in a folder inside; both go into one report."""
+    start(job.but(strategy=rival), out / rival, watch, ready, gate)
+    with closing(Store(out, create=False)) as store:
+        store.note("rivals", [rival])
+    return report(out, gate)
+
+
+def _require_strategy(name: str) -> None:
+    if name not in strategies():
+        raise UsageError(f"there is no strategy {name!r}; choose from {', '.join(strategies())}")
+
+
+def resume(
+    out: Path,
+    targets: Mapping[str, Target],
+    watch: Watch = lambda progress: None,
+    budget: Budget | None = None,
+    jobs: int | None = None,
+    ready: Ready = provide,
+    gate: Gate = STRICT,
+) -> dict[str, Any]:
+    """Go on with a stored campaign, with its own budget or a new one."""
+    with closing(Store(out, create=False)) as store:
+        stored = store.fact("job")
+        try:
+            found = {name: find_target(name, targets) for name in stored["targets"]}
+        except UsageError as error:
+            raise UsageError(
+                f"the campaign in {out} cannot go on here: {error}; "
+                "give the outvote.toml that defines its targets with --config"
+            ) from error
+        job = FuzzJob.restored(stored, found).but(jobs=jobs)
+        if budget is not None:
+            job = job.but(budget=budget)
+            store.note("job", job.stored())
+        check_files(job.seeds)
+        return _run(job, store, out, watch, ready, gate)
+
+
+def report(out: Path, gate: Gate = STRICT) -> dict[str, Any]:
+    """Write the reports of a stored campaign again."""
+    result = gate.judged(stored_result(out))
+    write_all(result, out)
+    return result
+
+
+def stored_result(out: Path) -> dict[str, Any]:
+    """What the campaign in a folder has come to."""
+    with closing(Store(out, create=False)) as store:
+        if store.fact("state") is None:
+            raise UsageError(f"the campaign in {out} was stopped before its seeds had run")
+        return _result(store, out)
+
+
+def _result(store: Store, out: Path) -> dict[str, Any]:
+    """The result of a campaign, with those it was compared with by `--compare`."""
+    result = fuzz_result(store)
+    rivals = [out / name for name in store.fact("rivals", [])]
+    if rivals:
+        others = {str(folder): stored_result(folder) for folder in rivals}
+        result["comparison"] = compared({str(out): result, **others}, _now())
+    return result
+
+
+def compare(folders: Sequence[Path], out: Path) -> dict[str, Any]:
+    """Hold stored campaigns against each other, strategy by strategy, and write the reports."""
+    for folder in folders:
+        if [other.resolve() for other in folders].count(folder.resolve()) > 1:
+            raise UsageError(f"{folder} was named twice; a campaign is no repetition of itself")
+    result = compared({str(folder): stored_result(folder) for folder in folders}, _now())
+    if (out / FILE).exists():
+        raise UsageError(f"{out} holds a campaign, with reports of its own; choose another --out")
+    prepare_folder(out)
+    saved(lambda: write_all(result, out), out)
+    return result
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
+
+
+def _run(
+    job: FuzzJob, store: Store, out: Path, watch: Watch, ready: Ready, gate: Gate
+) -> dict[str, Any]:
+    job = job.but(targets=ready(job.targets))
+    everyone = (*job.targets, *readers(job.targets))
+    with Pool(everyone, limits=job.limits, jobs=job.jobs) as pool:
+        Campaign(job, pool, store, out).run(watch)
+    result = gate.judged(_result(store, out))
+    write_all(result, out)
+    return result

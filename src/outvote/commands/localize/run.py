@@ -1,0 +1,197 @@
+"""`outvote localize CASE`: which layers and which of their parameters make targets differ."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.api import prepare_folder, saved
+from outvote.campaign.seeds import reader
+from outvote.commands.check.run import Watch, read_model, require_started, silent
+from outvote.core.arrays import Array
+from outvote.core.case import Data, fit, load_data, random_data
+from outvote.core.errors import UsageError
+from outvote.core.model import Model
+from outvote.core.outputs import outputs_of
+from outvote.core.target import Target
+from outvote.core.version import VERSION
+from outvote.dialects.keras.files import inspect
+from outvote.findings.blame import choose_reference
+from outvote.judge.compare import Outputs
+from outvote.localize.causal import T1, T2
+from outvote.localize.isolated import distance
+from outvote.localize.parameters import Localizer, Located, Suspect
+from outvote.report import curves as explore_html
+from outvote.report import json_file
+from outvote.run.local import Pool, Request
+from outvote.run.process import Limits
+from outvote.targets.choose import readers
+
+SCHEMA = 1
+_RANDOM_INPUTS = 16
+
+
+@dataclass(frozen=True)
+class LocalizeJob:
+    """What is asked: a model, its inputs, the targets, and AUDEE's two thresholds."""
+
+    model: Path
+    targets: tuple[Target, ...]
+    data: Path | None = None
+    t1: float = T1
+    t2: float = T2
+    seed: int = 0
+    limits: Limits = field(default_factory=Limits)
+
+
+def locate(job: LocalizeJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
+    """Do the job in workers of its own; the folder gets `result.json` and `report.html`."""
+    inspect(job.model, None)
+    if len(job.targets) < 2:
+        raise UsageError(
+            f"a comparison needs two targets; received {', '.join(t.name for t in job.targets)}, "
+            "name more with --targets"
+        )
+    if job.data is not None:
+        load_data(job.data)
+    prepare_folder(out)
+    with Pool((*job.targets, *readers(job.targets)), limits=job.limits) as pool:
+        result = locate_in(pool, job, watch)
+    saved(lambda: (json_file.write(result, out), explore_html.write(result, out)), out)
+    return result
+
+
+def locate_in(pool: Pool, job: LocalizeJob, watch: Watch = silent) -> dict[str, Any]:
+    """The same in a pool that has the targets. Stopped with Ctrl-C, pairs that are done stay."""
+    began = time.monotonic()
+    names = [target.name for target in job.targets]
+    with watch("Starting", pool, names):
+        require_started(pool.start(names))
+    with watch("Reading the model", pool, names):
+        model, _ = read_model(pool, job.model, None, (*job.targets, *readers(job.targets)))
+        data = _data(job, model)
+    with watch(f"Running {data.count} inputs", pool, names):
+        outputs = _outputs(pool, model, data, names)
+    reference = choose_reference(list(outputs), {t.name: t for t in job.targets})
+    localizer = Localizer(pool, reader(job.targets).name, job.t1, job.t2)
+    located: list[tuple[int, Located]] = []
+    interrupted = False
+    try:
+        for other in (name for name in outputs if name != reference):
+            row = _worst(outputs[reference], outputs[other])
+            with watch(f"Localising {reference} / {other}", pool, [reference, other]):
+                found = localizer.locate(model, data.take([row]), reference, other)
+            located.append((row, found))
+    except KeyboardInterrupt:
+        interrupted = True
+    missing = [name for name in names if name not in outputs]
+    return _result(job, model, data, located, missing, interrupted, time.monotonic() - began)
+
+
+def _data(job: LocalizeJob, model: Model) -> Data:
+    if job.data is None:
+        return random_data(model, _RANDOM_INPUTS, job.seed)
+    return fit(load_data(job.data), model, str(job.data), allow_nan=True)
+
+
+def _outputs(pool: Pool, model: Model, data: Data, names: Sequence[str]) -> dict[str, Outputs]:
+    blobs = [pool.blobs.put(array) for array in data.inputs]
+    arguments = {"model": model.to_json(), "inputs": blobs, "batch": min(data.count, 32)}
+    steps = len(model.layers) * -(-data.count // 32)
+    runs = pool.ask_all(names, Request("run", arguments, steps=steps))
+    found = {n: outputs_of(r) for n, r in runs.items() if r.ok}
+    if len(found) < 2:
+        told = "; ".join(f"{n}: {r.message[:200]}" for n, r in runs.items() if not r.ok)
+        raise UsageError(f"fewer than two targets can run the model, nothing to compare: {told}")
+    return found
+
+
+def _worst(a: Outputs, b: Outputs) -> int:
+    """The input on which two targets are farthest apart."""
+
+    def row(outputs: Outputs, i: int) -> Outputs:
+        arrays: tuple[Array, ...] = tuple(array[i : i + 1] for array in outputs.arrays)
+        return Outputs(arrays, outputs.dtypes)
+
+    count = min(len(a.arrays[0]), len(b.arrays[0]))
+    distances = [distance(row(a, i), row(b, i)) for i in range(count)]
+    return int(np.argmax(np.nan_to_num(distances, nan=np.inf)))
+
+
+def _result(
+    job: LocalizeJob,
+    model: Model,
+    data: Data,
+    located: Sequence[tuple[int, Located]],
+    missing: Sequence[str],
+    interrupted: bool,
+    seconds: float,
+) -> dict[str, Any]:
+    pairs = [_pair(row, found) for row, found in located]
+    suspected = any(pair["suspects"] for pair in pairs)
+    return {
+        "schema": SCHEMA,
+        "command": "localize",
+        "outvote": VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "verdict": "inconsistent" if suspected else "interrupted" if interrupted else "consistent",
+        "interrupted": interrupted,
+        "summary": _summary(pairs),
+        "warnings": [f"{name} cannot run the model and was left out" for name in missing],
+        "model": {"name": job.model.name, "layers": len(model.layers)},
+        "data": {"source": data.source, "count": data.count},
+        "settings": {"t1": job.t1, "t2": job.t2, "seed": job.seed},
+        "pairs": pairs,
+    }
+
+
+def _summary(pairs: Sequence[Mapping[str, Any]]) -> str:
+    causes = {
+        f"{suspect['layer_kind']} {cause['parameter']}={cause['value']!r}"
+        for pair in pairs
+        for suspect in pair["suspects"]
+        for cause in suspect["causes"]
+    }
+    layers = {s["layer"] for pair in pairs for s in pair["suspects"]}
+    if not layers:
+        return "No layer is suspected: targets differ by rounding at most."
+    told = f"{len(layers)} layer{'s' * (len(layers) != 1)} suspected"
+    if not causes:
+        return f"{told}; no single parameter makes the difference."
+    return f"{told}; because of {', '.join(sorted(causes))}."
+
+
+def _pair(row: int, found: Located) -> dict[str, Any]:
+    return {
+        "targets": [found.reference, found.other],
+        "input": row,
+        "suspects": [_suspect(suspect) for suspect in found.suspects],
+        "cradle": list(found.cradle.red),
+        "stopped_at": found.failed or None,
+    }
+
+
+def _suspect(suspect: Suspect) -> dict[str, Any]:
+    return {
+        "layer": suspect.layer.name,
+        "layer_kind": suspect.layer.kind,
+        "rate": suspect.rate,
+        "same_as": suspect.same_as or None,
+        "causes": [
+            {
+                "parameter": cause.parameter,
+                "value": cause.value,
+                "cured_by": list(cause.cured_by),
+                "tried": cause.tried,
+            }
+            for cause in suspect.causes
+        ],
+        "accidents": [vars(accident) for accident in suspect.accidents],
+    }

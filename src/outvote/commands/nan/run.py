@@ -1,0 +1,197 @@
+"""`outvote nan`: inputs and weights that make one target give NaN, in any layer (AUDEE, 2.4.4).
+
+Beyond the paper: the range of every layer is watched, so that the report says where numbers grew
+out of their type before NaN came up.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.api import prepare_folder, saved
+from outvote.campaign.probes.evolution import Evolution, Evolved, ranges_request
+from outvote.campaign.probes.genome import Genome
+from outvote.campaign.probes.prober import MOST_WEIGHTS
+from outvote.commands.check.run import Watch, read_model, require_started, silent
+from outvote.core.case import Data, fit, load_data, random_data
+from outvote.core.errors import UsageError
+from outvote.core.model import Model
+from outvote.core.target import Target
+from outvote.core.version import VERSION
+from outvote.dialects.keras.files import inspect
+from outvote.report import curves as explore_html
+from outvote.report import json_file
+from outvote.run.local import Pool, Request
+from outvote.run.process import Limits
+from outvote.search.genetic import LEVELS, GeneticSettings
+
+SCHEMA = 1
+_RANDOM_INPUTS = 16
+_FOREVER = 1_000_000  # generations: the time is the limit
+
+
+@dataclass(frozen=True)
+class HuntJob:
+    """What is asked: a model, a target, what may change, and for how long."""
+
+    model: Path
+    target: Target
+    data: Path | None = None
+    level: str = "IN-WT"
+    seconds: float = 60.0
+    seed: int = 0
+    genetic: GeneticSettings = field(default_factory=GeneticSettings)
+    limits: Limits = field(default_factory=Limits)
+
+
+def hunt(job: HuntJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
+    """Do the job; the folder gets the reports and, if NaN was found, the model and its input."""
+    inspect(job.model, None)
+    if job.data is not None:
+        load_data(job.data)
+    prepare_folder(out)
+    with Pool([job.target], limits=job.limits) as pool:
+        result = hunt_in(pool, job, out, watch)
+    saved(lambda: (json_file.write(result, out), explore_html.write(result, out)), out)
+    return result
+
+
+def hunt_in(pool: Pool, job: HuntJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
+    """The same in a pool that has the target. Input after input, until NaN or the time is over."""
+    name = job.target.name
+    with watch("Starting", pool, [name]):
+        require_started(pool.start([name]))
+    with watch("Reading the model", pool, [name]):
+        model, _ = read_model(pool, job.model, None, [job.target])
+        data = _data(job, model)
+    if "weight" in LEVELS[job.level] and not 0 < model.weight_count <= MOST_WEIGHTS:
+        raise UsageError(
+            f"{job.model.name} has {model.weight_count:,} weights, and up to {MOST_WEIGHTS:,} can "
+            "evolve; use --level IN"
+        )
+    began = time.monotonic()
+    with watch(f"Hunting NaN for up to {job.seconds:.0f} s", pool, [name]):
+        found, evaluations, stopped = _search(pool, job, model, data, began)
+    seconds = time.monotonic() - began
+    layers = [] if stopped else _layers(pool, name, found)
+    case = _write(pool, name, found, out) if found.failure == "nan" else None
+    return _result(job, model, data, found, evaluations, layers, case, seconds, stopped)
+
+
+def _search(
+    pool: Pool, job: HuntJob, model: Model, data: Data, began: float
+) -> tuple[Evolved, int, bool]:
+    """A population per input, in turn: the best one, how many cases, and whether it was stopped."""
+    evolution = Evolution(pool, [job.target.name], job.genetic)
+    best: Evolved | None = None
+    evaluations = 0
+
+    def spent() -> bool:
+        return time.monotonic() - began >= job.seconds
+
+    for turn in range(_FOREVER):
+        rng = np.random.default_rng([job.seed, turn])
+        row = turn % data.count
+        genome = Genome(model, data.take([row]), LEVELS[job.level], pool.blobs)
+        try:
+            found = evolution.search(genome, rng, spent)
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            return best, evaluations, True
+        evaluations += found.evaluations
+        pool.blobs.keep_only({w.digest for x in model.layers for w in x.weights} | _kept(found))
+        if best is None or found.failure or found.fitness > best.fitness:
+            best = found
+        if found.failure or spent():
+            break
+    assert best is not None
+    return best, evaluations, False
+
+
+def _kept(found: Evolved) -> set[str]:
+    return {w.digest for x in found.model.layers for w in x.weights}
+
+
+def _layers(pool: Pool, name: str, found: Evolved) -> list[dict[str, Any]]:
+    blobs = [pool.blobs.put(np.ascontiguousarray(array)) for array in found.inputs]
+    run = pool.ask(name, ranges_request(found.model, blobs))
+    if not run.ok:
+        return []
+    keys = ("layer", "layer_kind", "smallest", "largest", "nans", "infinities")
+    return [dict(zip(keys, row, strict=True)) for row in run.reply["layers"]]
+
+
+def first_overflow(layers: Sequence[dict[str, Any]]) -> str | None:
+    """The first layer that gives what is no finite number."""
+    return next((x["layer"] for x in layers if x["infinities"] or x["nans"]), None)
+
+
+def _write(pool: Pool, name: str, found: Evolved, out: Path) -> str:
+    """The model and the input, for `outvote check` or a repro by hand."""
+    folder = out / "nan"
+    folder.mkdir(parents=True, exist_ok=True)
+    named = {f"x{i}" if len(found.inputs) > 1 else "x": a for i, a in enumerate(found.inputs)}
+    np.savez(folder / "inputs.npz", allow_pickle=False, **named)
+    arguments = {"model": found.model.to_json(), "path": str((folder / "model.keras").absolute())}
+    saved_model = pool.ask(name, Request("save", arguments))
+    if not saved_model.ok:
+        (folder / "not-saved.txt").write_text(f"{saved_model.message}\n{saved_model.detail}")
+    return "nan"
+
+
+def _data(job: HuntJob, model: Model) -> Data:
+    if job.data is None:
+        return random_data(model, _RANDOM_INPUTS, job.seed)
+    return fit(load_data(job.data), model, str(job.data), allow_nan=False)
+
+
+def _result(
+    job: HuntJob,
+    model: Model,
+    data: Data,
+    found: Evolved,
+    evaluations: int,
+    layers: list[dict[str, Any]],
+    case: str | None,
+    seconds: float,
+    stopped: bool,
+) -> dict[str, Any]:
+    overflow = first_overflow(layers)
+    nan = next((x for x in layers if x["nans"]), None)
+    rate = f"{evaluations} cases in {seconds:.1f} s"
+    if found.failure == "nan" and nan is not None:
+        summary = f"NaN in {nan['layer_kind']} layer {nan['layer']!r} after {rate}"
+        summary += f"; the first layer that overflows is {overflow!r}."
+    elif found.failure:
+        summary = f"{job.target.name} failed while NaN was hunted, after {rate}."
+    else:
+        summary = f"No NaN in {rate}."
+    return {
+        "schema": SCHEMA,
+        "command": "nan",
+        "outvote": VERSION,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(seconds, 3),
+        "verdict": "inconsistent" if found.failure else "interrupted" if stopped else "consistent",
+        "interrupted": stopped,
+        "summary": summary,
+        "warnings": [] if layers else ["the layers were not watched on what was found"],
+        "model": {"name": job.model.name, "layers": len(model.layers)},
+        "data": {"source": data.source, "count": data.count},
+        "settings": {"target": job.target.name, "level": job.level, "seed": job.seed},
+        "failure": found.failure or None,
+        "evaluations": evaluations,
+        "fitness": found.fitness,
+        "first_overflow": overflow,
+        "first_nan": nan["layer"] if nan else None,
+        "layers": layers,
+        "case": case,
+    }

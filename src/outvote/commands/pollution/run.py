@@ -1,0 +1,266 @@
+"""`outvote pollution`: which training samples were mislabelled on purpose (DeepXplore, 7.3).
+
+The confidence that a polluted model has moved from one class to another tells what was done. From
+seeds of the true class a gradient search finds inputs that the clean model still takes for it and
+the polluted one for the false class. Training samples that have the false label, but look more like
+these inputs than like others of the false class, are the polluted ones.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.commands.check.result import SCHEMA, number, picture
+from outvote.commands.check.run import Watch, silent
+from outvote.core.arrays import Array
+from outvote.core.case import load_data
+from outvote.core.errors import UsageError
+from outvote.core.version import VERSION
+from outvote.dialects.keras.files import inspect
+from outvote.explore.asking import ask
+from outvote.explore.explore import open_in, require_two
+from outvote.explore.job import Explored, ExploreJob
+from outvote.explore.legal import legal_range
+from outvote.explore.similarity import ssim
+from outvote.run.local import Pool
+
+SEEDS = 2000
+STEP = 3.0  # of 255: inputs stay close to the training data
+_EXAMPLES = 24
+_EVIDENCE = 400  # inputs that are compared with the training data
+_CHUNK = 4096
+_NEAREST = 5
+_SIGN = 0.03  # confidence that moved, on average; models trained twice alike stay far below
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Inputs that the clean model takes for `true` and the polluted one for `false`."""
+
+    true: int
+    false: int
+    inputs: Array
+    genuine: Array  # seeds that the clean model takes for `false`
+    moved: float  # mean confidence that moved from the true class to the false one
+
+
+def run_pollution(job: ExploreJob, watch: Watch = silent) -> dict[str, Any]:
+    """Do the job with a worker of its own. The job's data are the training data, with labels."""
+    require_two(job)
+    for path in job.models:
+        inspect(path, None)
+    with Pool(
+        [job.target], limits=job.limits, custom=job.custom, allow_code=job.allow_code
+    ) as pool:
+        return pollution_in(pool, job, watch)
+
+
+def pollution_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> dict[str, Any]:
+    """Do the job in a pool that has its target; the dict that result.json holds."""
+    began = time.monotonic()
+    arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
+    labels = _labels(arrays, job)
+    source = str(job.data) if isinstance(job.data, Path) else "arrays"
+    job = replace(job, data=_seeds(arrays, len(labels), job), count=None)
+    explored = open_in(pool, job, watch)
+    evidence: Evidence | None = None
+    suspects: Array = np.zeros(0, int)
+    scores: Array = np.zeros(0)
+    try:
+        with watch("Searching for inputs that split the models", pool, [job.target.name]):
+            evidence = _evidence(pool, job, explored)
+        if evidence is not None and len(evidence.inputs):
+            with watch("Comparing with the training data", pool, [job.target.name]):
+                suspects, scores = find_suspects(arrays["x"], labels, evidence)
+    except KeyboardInterrupt:
+        explored.interrupted = True
+    found = _result(job, explored, evidence, suspects, scores, arrays)
+    head = {"source": source, "instances": len(labels)}
+    return {**found, "data": head, "seconds": round(time.monotonic() - began, 3)}
+
+
+def _labels(arrays: Mapping[str, Array], job: ExploreJob) -> Array:
+    labels, x = arrays.get("y"), arrays.get("x")
+    if x is None or x.ndim < 3:
+        shape = "missing" if x is None else f"of shape {x.shape}"
+        raise UsageError(
+            f"pollution is found by the likeness of pictures, but x of {job.data} is {shape}; "
+            "give pictures"
+        )
+    if labels is None or labels.ndim != 1 or labels.dtype.kind not in "iu":
+        raise UsageError(f"{job.data} needs y: the label that each training sample has")
+    if len(labels) != len(x):
+        raise UsageError(f"{job.data} holds {len(x)} inputs but {len(labels)} labels")
+    return labels
+
+
+def _seeds(arrays: Mapping[str, Array], total: int, job: ExploreJob) -> dict[str, Array]:
+    """A random part of the training data."""
+    count = min(job.count or total, total)
+    rows = np.random.default_rng(job.seed).choice(total, count, replace=False)
+    return {"x": arrays["x"][rows]}
+
+
+def _evidence(pool: Pool, job: ExploreJob, explored: Explored) -> Evidence | None:
+    """What the pollution did, and inputs that show it; None where no confidence has moved."""
+    assert explored.data is not None
+    seeds = explored.data.inputs[0]
+    clean, polluted = ask(pool, job.target, "ask", arrays=[seeds]).arrays
+    explored.tried = len(seeds)
+    true, false, moved = moved_confidence(clean, polluted)
+    if not moved > _SIGN:
+        return None
+    rows = np.flatnonzero(clean.argmax(axis=1) == true)[:_EVIDENCE]
+    found = _climb(pool, job, seeds[rows], true, false, clean.shape[1])
+    genuine = seeds[clean.argmax(axis=1) == false][:_EVIDENCE]
+    return Evidence(true, false, found, genuine, moved)
+
+
+def moved_confidence(clean: Array, polluted: Array) -> tuple[int, int, float]:
+    """From which class to which the polluted model has moved most confidence, and how much."""
+    taken = clean.argmax(axis=1)
+    best = (0, 1, 0.0)
+    for true in np.unique(taken):
+        gain = (polluted - clean)[taken == true].mean(axis=0)
+        gain[true] = -np.inf
+        if gain.max() > best[2]:
+            best = (int(true), int(gain.argmax()), float(gain.max()))
+    return best
+
+
+def _climb(pool: Pool, job: ExploreJob, seeds: Array, true: int, false: int, classes: int) -> Array:
+    """Lead seeds to where the clean model says `true` and the polluted one `false`."""
+    weights = np.zeros((2, len(seeds), classes), np.float32)
+    weights[0, :, true], weights[1, :, true], weights[1, :, false] = 1, -1, 1
+    now, shown = seeds, np.zeros(len(seeds), bool)
+    evidence = seeds.copy()
+    for iteration in range(job.iterations + 1):
+        answers = ask(pool, job.target, "ask", arrays=[now]).arrays
+        clean, polluted = (answer.argmax(axis=1) for answer in answers)
+        new = (clean == true) & (polluted == false) & ~shown
+        evidence[new], shown = now[new], shown | new
+        if shown.all() or iteration == job.iterations:
+            break
+        arguments = {"inputs": 1, "fresh": iteration == 0}
+        (now,) = ask(pool, job.target, "step", arguments, [now, *weights]).arrays
+    return evidence[shown]
+
+
+def find_suspects(x: Array, labels: Array, evidence: Evidence) -> tuple[Array, Array]:
+    """Training samples with the false label that look like the evidence, likest first.
+
+    A score is how much more a sample looks like the evidence than like genuine ones. The evidence
+    was changed by the search, which costs it some likeness, so that the border is not at zero: it
+    lies where it parts the scores best.
+    """
+    candidates = np.flatnonzero(labels == evidence.false)
+    if not len(candidates):
+        return candidates, np.zeros(0)
+    low, high = legal_range(x, None)
+    span = float(np.max(high - low))
+    scores = np.concatenate(
+        [
+            _likeness(evidence.inputs, x[rows], span) - _likeness(evidence.genuine, x[rows], span)
+            for rows in np.array_split(candidates, -(-len(candidates) // _CHUNK))
+        ]
+    )
+    order = np.argsort(-scores, kind="stable")
+    order = order[scores[order] > _between_two_groups(scores)]
+    return candidates[order], scores[order]
+
+
+def _between_two_groups(scores: Array) -> float:
+    """The border that parts the scores best into two groups (Otsu 1979)."""
+    ordered = np.sort(scores)
+    below = np.arange(1, len(ordered))
+    if not len(below):
+        return float(ordered[0]) - 1
+    sums = ordered.cumsum()
+    left = sums[:-1] / below
+    right = (sums[-1] - sums[:-1]) / (len(ordered) - below)
+    best = int(np.argmax(below * (len(ordered) - below) * (right - left) ** 2))
+    return float((ordered[best] + ordered[best + 1]) / 2)
+
+
+def _likeness(pictures: Array, samples: Array, span: float) -> Array:
+    """A sample's mean similarity to the few pictures that are nearest to it."""
+    if not len(pictures):
+        return np.zeros(len(samples))
+    similarity = ssim(pictures, samples, span)
+    few = min(_NEAREST, len(similarity))
+    return np.asarray(np.partition(similarity, -few, axis=0)[-few:].mean(axis=0))
+
+
+def _result(
+    job: ExploreJob,
+    explored: Explored,
+    evidence: Evidence | None,
+    suspects: Array,
+    scores: Array,
+    arrays: Mapping[str, Array],
+) -> dict[str, Any]:
+    assert explored.hello is not None
+    found = len(suspects) > 0
+    verdict = "interrupted" if explored.interrupted else "inconsistent" if found else "consistent"
+    low, high = legal_range(arrays["x"], None)
+    limits = (float(low.min()), float(high.max()))
+    return {
+        "schema": SCHEMA,
+        "command": "pollution",
+        "outvote": VERSION,
+        "created": explored.created.isoformat(timespec="seconds"),
+        "verdict": verdict,
+        "summary": _summary(explored, evidence, suspects, len(arrays["x"])),
+        "warnings": list(explored.warnings),
+        "findings": [],
+        "targets": [
+            {"name": job.target.name, "versions": explored.hello.reply.get("versions", {})}
+        ],
+        "models": [{"name": s.name, "path": str(s.path)} for s in explored.subjects],
+        "settings": {"constraint": job.constraint, "iterations": job.iterations, "seed": job.seed},
+        "seeds": explored.tried,
+        "differences": {"total": len(evidence.inputs) if evidence else 0},
+        "evidence": None
+        if evidence is None
+        else {
+            "true": evidence.true,
+            "false": evidence.false,
+            "inputs": len(evidence.inputs),
+            "moved": evidence.moved,
+            "pictures": [picture(item, limits) for item in evidence.inputs[:_EXAMPLES]],
+        },
+        "suspects": [int(i) for i in suspects],
+        "scores": [number(float(score)) for score in scores],
+        "examples": [
+            {
+                "sample": int(i),
+                "score": number(float(s)),
+                "picture": picture(arrays["x"][i], limits),
+            }
+            for i, s in list(zip(suspects, scores, strict=True))[:_EXAMPLES]
+        ],
+    }
+
+
+def _summary(explored: Explored, evidence: Evidence | None, suspects: Array, total: int) -> str:
+    if explored.interrupted:
+        return "Stopped early, before the training data were compared."
+    if evidence is None:
+        return f"On {explored.tried} seeds no confidence has moved: no sign of pollution."
+    if not len(evidence.inputs):
+        return (
+            f"Confidence has moved from {evidence.true} to {evidence.false}, but no input was "
+            "found that splits the models: more --iterations or another --constraint may find some."
+        )
+    if not len(suspects):
+        return f"No training sample is labelled {evidence.false}: nothing to suspect."
+    return (
+        f"{len(suspects)} of {total} training samples look like {evidence.true} and are labelled "
+        f"{evidence.false}."
+    )

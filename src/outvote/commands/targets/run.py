@@ -1,0 +1,79 @@
+"""Is a target usable? Starts each installed one and asks for a small sum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from outvote.commands.check.run import Watch
+from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.target import Run, Target
+from outvote.run.local import Pool, Request
+from outvote.targets.choose import install_hint, missing_packages
+from outvote.targets.environments.provide import is_built, provide
+
+
+@dataclass(frozen=True)
+class Health:
+    """One row of `outvote targets`."""
+
+    name: str
+    state: str  # ok, not installed, not built, broken
+    versions: str = ""
+    precision: str = ""
+    remedy: str = ""
+
+
+_PROBE = Model(
+    "probe",
+    (Input("x", (None, 2), "float32"),),
+    (
+        Layer(
+            "relu",
+            "ReLU",
+            {"name": "relu"},
+            args=[{"$ref": ["x", 0]}],
+            module="keras.layers",
+        ),
+    ),
+    (Ref("relu"),),
+)
+
+
+_NOT_BUILT = "pip builds it when a command first names it with --targets"
+
+
+def describe_targets(known: Mapping[str, Target], watch: Watch) -> list[Health]:
+    """Every known target, started for real where its packages are installed or built."""
+    shown = {name: target for name, target in known.items() if target.worker != "fake"}
+    missing = {name: missing_packages(target) for name, target in shown.items()}
+    unbuilt = [name for name, target in shown.items() if not is_built(target)]
+    usable = provide(t for n, t in shown.items() if not missing[n] and n not in unbuilt)
+    found = {name: Health(name, "not built", remedy=_NOT_BUILT) for name in unbuilt}
+    with Pool(usable) as pool:
+        names = [target.name for target in usable]
+        with watch("Starting targets", pool, names):
+            hellos = pool.start()
+            inputs = [pool.blobs.put(np.array([[-1.0, 2.0]], np.float32))]
+            request = Request("run", {"model": _PROBE.to_json(), "inputs": inputs, "batch": 1})
+            runs = pool.ask_all([n for n in names if hellos[n].ok], request)
+    for name in names:
+        found[name] = _health(name, hellos[name], runs.get(name))
+    return [
+        found.get(name) or Health(name, "not installed", remedy=install_hint(target.extra))
+        for name, target in shown.items()
+    ]
+
+
+def _health(name: str, hello: Run, run: Run | None) -> Health:
+    if run is None:
+        return Health(name, "broken", remedy=hello.message)
+    versions = ", ".join(f"{k} {v}" for k, v in hello.reply["versions"].items())
+    precision = ", ".join(f"{k} {v}" for k, v in hello.reply["precision"].items())
+    if not run.ok:
+        return Health(name, "broken", versions, precision, run.message)
+    if not np.array_equal(run.arrays[0], [[0.0, 2.0]]):
+        return Health(name, "broken", versions, precision, f"ReLU gave {run.arrays[0].tolist()}")
+    return Health(name, "ok", versions, precision)

@@ -1,0 +1,1 @@
+"""Keras: everything that knows one of its layers by name."""

@@ -1,0 +1,1 @@
+"""What mutants are made of: kinds of layers, their parameters and values."""

@@ -1,0 +1,132 @@
+"""New layers: what a kind with given parameters becomes at a place, and weights for it."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.blobs import BlobStore
+from outvote.core.model import REF, Layer, Ref, Weight
+from outvote.core.target import Outcome, Run
+from outvote.mutate.subject import Spec
+from outvote.run.local import Request
+
+_REMEMBERED = 4096
+_KILLS = 3  # in a row, before a kill is put down to the layer
+
+
+@dataclass(frozen=True)
+class Made:
+    """A layer as Keras would make it: serialised, its weights' shapes, its outputs."""
+
+    spec: Mapping[str, Any]
+    weights: tuple[tuple[str, tuple[int, ...], str], ...]
+    outputs: tuple[Spec, ...]
+    joined: bool
+    firsts: tuple[Array, ...] = ()  # values of the weights that are not floats
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Maker:
+    """Asks a worker what layers become, and remembers. `refused` counts what Keras would not."""
+
+    def __init__(self, ask: Callable[[Request], Run], blobs: BlobStore) -> None:
+        self._ask = ask
+        self._made: OrderedDict[str, Made | None] = OrderedDict()
+        self.blobs = blobs
+        self.refused = 0
+
+    def make(
+        self,
+        kind: str,
+        parameters: Mapping[str, Any],
+        given: Sequence[Spec],
+        joined: bool = False,
+        tried: bool = True,
+    ) -> Made | None:
+        """None where Keras refuses the combination.
+
+        With `tried` also where the layer gives another shape than it announces, so that no
+        layer behind it could be built.
+        """
+        arguments = {
+            "kind": kind,
+            "parameters": parameters,
+            "given": [[spec.shape, spec.dtype] for spec in given],
+            "joined": joined,
+            "tried": tried,
+        }
+        key = json.dumps(arguments, sort_keys=True)
+        if key not in self._made:
+            self._made[key] = self._asked(arguments)
+            if len(self._made) > _REMEMBERED:
+                self._made.popitem(last=False)
+        self._made.move_to_end(key)
+        self.refused += self._made[key] is None
+        return self._made[key]
+
+    def _asked(self, arguments: Mapping[str, Any]) -> Made | None:
+        run = self._answer(arguments)
+        if not run.ok:
+            return None
+        return Made(
+            run.reply["spec"],
+            tuple((name, tuple(shape), dtype) for name, shape, dtype in run.reply["weights"]),
+            tuple(Spec(tuple(shape), dtype) for shape, dtype in run.reply["outputs"]),
+            arguments["joined"],
+            run.arrays,
+            run.reply.get("kwargs", {}),
+        )
+
+    def _answer(self, arguments: Mapping[str, Any]) -> Run:
+        """What Keras says of a layer. A worker that is killed meanwhile says nothing: ask again."""
+        run = self._ask(Request("make", arguments))
+        for _ in range(_KILLS):
+            if run.outcome is not Outcome.MEMORY:
+                break
+            run = self._ask(Request("make", arguments))
+        if run.outcome in (Outcome.CRASH, Outcome.HANG, Outcome.GARBAGE, Outcome.MEMORY):
+            # It died of the layer itself: that must not keep the layer from the other targets.
+            run = self._ask(Request("make", {**arguments, "tried": False}))
+        return run
+
+    def layer(self, made: Made, name: str, reads: Sequence[Ref], rng: np.random.Generator) -> Layer:
+        """A layer of the graph, with drawn weights."""
+        refs: list[Any] = [{REF: [ref.producer, ref.index]} for ref in reads]
+        firsts = iter(made.firsts)
+        weights = []
+        for label, shape, dtype in made.weights:
+            floats = "float" in dtype
+            value = drawn_weight(label, shape, dtype, rng) if floats else next(firsts)
+            weights.append(Weight(label, self.blobs.put(value), tuple(value.shape)))
+        return Layer(
+            name=name,
+            kind=made.spec["kind"],
+            config={**made.spec["config"], "name": name},
+            args=[refs] if made.joined else refs,
+            kwargs=made.kwargs,
+            weights=tuple(weights),
+            module=made.spec["module"],
+            registered=made.spec["registered"],
+            build=made.spec["build"],
+        )
+
+
+def drawn_weight(name: str, shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> Array:
+    """Values of a sensible size for a weight: what goes through the layer keeps its scale."""
+    if "variance" in name:
+        value = rng.uniform(0.5, 1.5, shape)
+    elif name.startswith(("gamma", "scale")):
+        value = 1 + 0.2 * rng.standard_normal(shape)
+    elif len(shape) < 2:
+        value = 0.1 * rng.standard_normal(shape)
+    else:
+        fan_in = max(1, int(np.prod(shape[:-1])))
+        value = rng.standard_normal(shape) / np.sqrt(fan_in)
+    return np.asarray(value, np.float32 if dtype == "bfloat16" else dtype)

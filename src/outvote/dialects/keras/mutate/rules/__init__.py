@@ -1,0 +1,1 @@
+"""The rules that know layers by name, one file each."""

@@ -1,0 +1,29 @@
+"""Layer addition: inserts a shape-preserving layer drawn from all kinds that fit the place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from outvote.core.model import Ref
+from outvote.dialects.keras.mutate.chains import Chain
+from outvote.mutate.subject import Subject
+from outvote.mutate.tools import Tools
+
+NAME, TITLE = "LA", "layer addition"
+
+
+def sites(subject: Subject, tools: Tools) -> Sequence[Ref]:
+    return [
+        Ref(layer.name, index)
+        for layer in subject.model.layers
+        for index, spec in enumerate(subject.specs[layer.name])
+        if spec.is_float and spec.place and tools.catalogue.fitting(len(spec.place))
+    ]
+
+
+def apply(subject: Subject, site: Ref, tools: Tools, rng: np.random.Generator) -> Subject:
+    chain = Chain(subject, site, tools, rng)
+    chain.draw(tools.catalogue.fitting(len(chain.spec.place)), keep=True)
+    return chain.inserted()

@@ -1,0 +1,43 @@
+"""Multi-layer addition: inserts a chain of layers that as a whole preserves the shape.
+
+Any kind can stand in the chain: it is led to a shape that the kind takes, and led back behind it.
+What the chain makes is added to what was there, so that the signal gets through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from outvote.core.model import Ref
+from outvote.dialects.keras.mutate.chains import Chain
+from outvote.mutate.subject import Subject
+from outvote.mutate.tools import Tools
+
+NAME, TITLE = "MLA", "multi-layer addition"
+_MOST = 3
+
+
+def sites(subject: Subject, tools: Tools) -> Sequence[Ref]:
+    return [
+        Ref(layer.name, index)
+        for layer in subject.model.layers
+        for index, spec in enumerate(subject.specs[layer.name])
+        if spec.is_float and spec.place and spec.size
+    ]
+
+
+def apply(subject: Subject, site: Ref, tools: Tools, rng: np.random.Generator) -> Subject:
+    chain = Chain(subject, site, tools, rng)
+    kinds = list(tools.catalogue.kinds.values())
+    kind = kinds[int(rng.integers(len(kinds)))]
+    chain.fit(kind)
+    chain.draw([kind], keep=False)
+    for _ in range(int(rng.integers(_MOST))):
+        next_kinds = tools.catalogue.fitting(len(chain.spec.place))
+        if not next_kinds or not chain.spec.is_float or not chain.spec.size:
+            break
+        chain.draw(next_kinds, keep=False)
+    chain.restore(subject.spec(site))
+    return chain.inserted()

@@ -1,0 +1,40 @@
+"""Weight shuffling: permutes the incoming weights of each chosen neuron."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.model import Layer
+from outvote.dialects.keras.mutate.neurons import (
+    layers_with_neurons,
+    neuron_count,
+    pick,
+    statistics,
+    with_columns,
+)
+from outvote.mutate.subject import Subject
+from outvote.mutate.tools import Tools
+
+NAME, TITLE = "WS", "weight shuffling"
+
+
+def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
+    return [
+        layer
+        for layer in layers_with_neurons(subject, tools.blobs)
+        if any(np.prod(w.shape[:-1]) > 1 for w in layer.weights)
+    ]
+
+
+def apply(subject: Subject, site: Layer, tools: Tools, rng: np.random.Generator) -> Subject:
+    chosen = pick(neuron_count(site, tools.blobs), rng)
+
+    def shuffled(columns: Array) -> Array:
+        changed = columns.copy()
+        changed[:, chosen] = rng.permuted(columns[:, chosen], axis=0)
+        return changed
+
+    return with_columns(subject, site, tools.blobs, shuffled, spare=statistics())

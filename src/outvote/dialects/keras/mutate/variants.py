@@ -1,0 +1,100 @@
+"""A layer with other parameters: what AUDEE's network mutation and its causal search both need."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.blobs import BlobStore
+from outvote.core.model import Layer, Weight
+from outvote.dialects.keras.mutate.catalogue import Catalogue, Kind
+from outvote.dialects.keras.mutate.maker import Made, Maker, drawn_weight
+from outvote.dialects.keras.mutate.parameters import parameter
+from outvote.mutate.subject import Spec
+
+
+def current(kind: Kind, layer: Layer) -> dict[str, Any]:
+    """The parameters that a layer has now, as its constructor takes them."""
+    known = {name: layer.config[name] for name in kind.parameters if name in layer.config}
+    return {**known, "dtype": layer.dtype or "float32"} if "dtype" in layer.config else known
+
+
+def others(kind: str, name: str, value: Any) -> list[Any]:
+    """Other legal values of a parameter, simple ones first (AUDEE's `replace`)."""
+    row = parameter(kind, name)
+    if row is None:
+        return []
+    known = [*row.corners, *([None] if row.may_be_none else [])]
+    return [other for other in known if not same(other, value)]
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two values of a parameter mean the same: 2 is (2, 2)."""
+    if isinstance(a, list | tuple) and isinstance(b, list | tuple):
+        return len(a) == len(b) and all(same(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, list | tuple) or isinstance(b, list | tuple):
+        many, one = (a, b) if isinstance(a, list | tuple) else (b, a)
+        return bool(many) and all(same(item, one) for item in many)
+    return type(a) is type(b) and bool(a == b)
+
+
+def can_vary(catalogue: Catalogue, layer: Layer) -> bool:
+    """Whether the layer is of a kind we know, and called with tensors and nothing else."""
+    return layer.kind in catalogue.kinds and all(v is None for v in layer.kwargs.values())
+
+
+def variant(
+    layer: Layer,
+    parameters: Mapping[str, Any],
+    given: Sequence[Spec],
+    maker: Maker,
+    rng: np.random.Generator,
+) -> tuple[Layer, Made] | None:
+    """The layer with these parameters on these tensors; None where Keras refuses them."""
+    made = maker.make(layer.kind, parameters, given, is_joined(layer))
+    if made is None or not made.outputs:
+        return None
+    changed = replace(
+        layer,
+        config={**made.spec["config"], "name": layer.name},
+        build=made.spec["build"],
+        weights=_weights(made, layer, maker.blobs, rng),
+        shares=None,
+    )
+    return changed, made
+
+
+def is_joined(layer: Layer) -> bool:
+    """Whether a layer takes its tensors as one list."""
+    return bool(layer.args) and isinstance(layer.args[0], list | tuple)
+
+
+def _weights(
+    made: Made, layer: Layer, blobs: BlobStore, rng: np.random.Generator
+) -> tuple[Weight, ...]:
+    """The layer's own weights, as far as they go; where shapes differ they are cut or repeated."""
+    before = {weight.name: weight for weight in layer.weights}
+    firsts = iter(made.firsts)
+    weights = []
+    for name, shape, dtype in made.weights:
+        if "float" not in dtype:
+            value = next(firsts)
+        elif name not in before:
+            value = drawn_weight(name, shape, dtype, rng)
+        elif before[name].shape == shape:
+            weights.append(before[name])
+            continue
+        else:
+            value = _fitted(np.asarray(blobs.get(before[name].digest)), shape)
+        weights.append(Weight(name, blobs.put(value), tuple(value.shape)))
+    return tuple(weights)
+
+
+def _fitted(value: Array, shape: tuple[int, ...]) -> Array:
+    if not value.size:
+        return np.zeros(shape, value.dtype)
+    return np.resize(value, shape)

@@ -1,0 +1,277 @@
+"""Writes repro.py: a short script that needs keras and numpy alone and proves a finding."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.blobs import BlobStore
+from outvote.core.model import REF, Layer
+from outvote.core.specimen import Specimen
+from outvote.core.target import Target
+from outvote.findings.finding import Finding, Proof
+from outvote.triage.plain import expression, written
+
+_TEMPLATE = Path(__file__).parent / "templates" / "proof.py.txt"
+_LEFT_OUT = ("name", "trainable", "dtype", "seed", "build_config", "registered_name")
+_ENDINGS = ("_initializer", "_regularizer", "_constraint", "_quantizer")
+_LINE = 90
+_FEW = 8  # numbers of a weight that are written as a plain list
+_MODES = {
+    "graph": "import tensorflow as tf; call = tf.function(call)",
+    "xla": "import tensorflow as tf; call = tf.function(call, jit_compile=True)",
+    "jit": "import jax; call = jax.jit(call)",
+    "compile": "import torch; call = torch.compile(call)",
+}
+
+
+# Keras would fold it all into a constant: give it to OpenVINO as a graph, as `predict` does.
+_OPENVINO = """\
+if keras.backend.backend() == "openvino":
+    import openvino as ov, openvino.opset15 as opset; from keras.src.backend.openvino import core
+    given = [opset.parameter(list(x.shape), core.OPENVINO_DTYPES[x.dtype.name]) for x in (@INPUTS@)]
+    node = call(*[core.OpenVINOKerasTensor(p.output(0)) for p in given]).output
+    graph = ov.compile_model(ov.Model([node], given), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    return np.array(graph([@INPUTS@])[0])"""
+
+
+def can_prove(finding: Finding, targets: Iterable[Target]) -> bool:
+    """Whether plain Keras can show it: layers of its own, and no classic library."""
+    proof = finding.proof
+    return (
+        proof is not None
+        and all((layer.module or "").startswith("keras.") for layer in proof.specimen.model.layers)
+        and all(target.worker == "keras3" for target in targets)
+    )
+
+
+def script(
+    finding: Finding,
+    targets: Mapping[str, Target],
+    defaults: Mapping[str, Mapping[str, Any]],
+    blobs: BlobStore,
+    folder: Path,
+) -> str:
+    """The text of repro.py; arrays too long to be written out go to arrays.npz beside it."""
+    proof = finding.proof
+    assert proof is not None
+    shown = _shown(proof, targets)
+    writer = _Writer(proof.specimen, defaults, blobs)
+    expected, source = _expected(finding, proof)
+    body = writer.body()
+    modes = sorted({t.mode for t in shown.values()} & set(_MODES))
+    lines = [f'if mode == "{mode}": {_MODES[mode]}' for mode in modes]
+    if lines:
+        lines.insert(0, 'mode = os.environ.get("MODE")')
+    if any(target.backend == "openvino" for target in shown.values()):
+        lines += _OPENVINO.splitlines()
+    if any(target.setup for target in shown.values()):
+        body.insert(0, 'if "SETUP" in os.environ: runpy.run_path(os.environ["SETUP"])')
+    told = writer.array("EXPECTED", expected) if expected is not None else "None"
+    text = _TEMPLATE.read_text(encoding="utf-8")
+    wide = "float64" in json.dumps(proof.specimen.model.to_json())
+    told_targets = _environments(shown, wide)
+    names = [item.name for item in proof.specimen.model.inputs]
+    for mark, value in {
+        "@TITLE@": _clean(finding.title),
+        "@SOURCE@": _clean(source),
+        "@TARGETS@": told_targets,
+        "@EXPECTED@": told,
+        "@TOLERANCE@": f"{max(proof.observed.tolerance, 1e-12):.2g}",
+        "@NARROW@": '.astype("float32")' if _ends_in_bfloat16(proof) else "",
+        "@BODY@": "\n    ".join(body),
+        "@MODES@": "\n    ".join(lines),
+        "@INPUTS@": ", ".join(names) + "," * (len(names) == 1),
+    }.items():
+        text = text.replace(mark, value)
+    if writer.files:
+        np.savez(folder / "arrays.npz", allow_pickle=False, **writer.files)
+    if "SETUP" not in told_targets:
+        text = text.replace("import os, runpy, subprocess", "import os, subprocess")
+    kept = [line for line in text.splitlines() if line != "    "]  # a part that is not needed
+    return "\n".join(kept) + "\n"
+
+
+def layer_code(layer: Layer, defaults: Mapping[str, Any]) -> str:
+    """The layer as someone would type it: required parameters, and others than the default."""
+    return _constructed(layer.kind, layer.config, defaults)
+
+
+def _shown(proof: Proof, targets: Mapping[str, Target]) -> dict[str, Target]:
+    """One target of each kind that took part; compiled ones that only agree cost time alone."""
+    names = [*proof.observed.outputs, *proof.observed.failures]
+    return {name: targets[name] for name in names if name in targets}
+
+
+def _expected(finding: Finding, proof: Proof) -> tuple[Array | None, str]:
+    """What a right target gives, and who says so; None: a right one refuses."""
+    seen = proof.observed
+    if finding.kind == "shape" and seen.failures:
+        return None, "the others refuse this with an exception"
+    names = [n for n in (seen.vote.majority or seen.outputs) if n in seen.outputs]
+    if proof.expected is not None and finding.triage == "bug":
+        given = seen.outputs[names[0]].arrays if names else ()
+        dtype = given[0].dtype if given else np.float64
+        return proof.expected.arrays[0].astype(dtype), proof.source
+    if not names:
+        return None, "no target gives a result"
+    told = "what they agree on" if seen.vote.decided else "one side's answer: it is undecided"
+    agree = ", ".join(names if seen.vote.decided else names[:1])
+    return seen.outputs[names[0]].arrays[0], f"{agree}: {told}"
+
+
+def _ends_in_bfloat16(proof: Proof) -> bool:
+    """NumPy has no such type: the numbers are compared as float32, which holds them exactly."""
+    return any("bfloat16" in found.dtypes for found in proof.observed.outputs.values())
+
+
+def _environments(targets: Mapping[str, Target], wide: bool) -> str:
+    found = {name: _environment(target, wide) for name, target in targets.items()}
+    more = {"JAX_ENABLE_X64": "1"} if wide and "jax" in found else {}  # means nothing to others
+    if all({**env, **more} == {"KERAS_BACKEND": name, **more} for name, env in found.items()):
+        added = "".join(f', "{key}": "{value}"' for key, value in more.items())
+        return f'{{name: {{"KERAS_BACKEND": name{added}}} for name in {tuple(found)!r}}}'
+    if len(repr(found)) < _LINE:
+        return repr(found)
+    return "\n".join(["{", *(f"    {name!r}: {env!r}," for name, env in found.items()), "}"])
+
+
+def _environment(target: Target, wide: bool) -> dict[str, str]:
+    env = {"KERAS_BACKEND": target.backend, **target.env}
+    if target.mode in _MODES:
+        env["MODE"] = target.mode
+    if target.mode == "no-onednn":
+        env["TF_ENABLE_ONEDNN_OPTS"] = "0"
+    if target.backend == "jax" and wide:
+        env["JAX_ENABLE_X64"] = "1"
+    if target.python is not None:
+        env["PYTHON"] = str(target.python.absolute())
+    if target.path:
+        env["PYTHONPATH"] = ":".join(str(path) for path in target.path)
+    if target.setup is not None:
+        env["SETUP"] = str(target.setup.absolute())
+    return env
+
+
+class _Writer:
+    """The lines that build and call the model of a specimen."""
+
+    def __init__(
+        self, specimen: Specimen, defaults: Mapping[str, Mapping[str, Any]], blobs: BlobStore
+    ) -> None:
+        self._specimen = specimen
+        self._defaults = defaults
+        self._blobs = blobs
+        self.files: dict[str, Array] = {}
+
+    def array(self, name: str, array: Array) -> str:
+        text = expression(array)
+        if text is None:
+            self.files[name] = array
+            return f'np.load(os.path.join(os.path.dirname(__file__), "arrays.npz"))["{name}"]'
+        return text
+
+    def body(self) -> list[str]:
+        model = self._specimen.model
+        inputs = [item.name for item in model.inputs]
+        lines = [
+            f"{name} = {self.array(name, array)}"
+            for name, array in zip(inputs, self._specimen.inputs, strict=True)
+        ]
+        objects: dict[str, str] = {}
+        for number, layer in enumerate(model.layers):
+            if layer.shares is not None and layer.shares in objects:
+                objects[layer.name] = objects[layer.shares]
+                continue
+            objects[layer.name] = f"layer{number}" if len(model.layers) > 1 else "layer"
+            code = layer_code(layer, self._defaults.get(layer.name, {}))
+            lines.append(f"{objects[layer.name]} = {code}")
+        tensors = {name: name for name in inputs}
+        steps = []
+        for number, layer in enumerate(model.layers):
+            steps.append((f"y{number}", f"{objects[layer.name]}({_arguments(layer, tensors)})"))
+            tensors[layer.name] = f"y{number}"
+        *before, (_, end) = steps
+        end = f"keras.tree.flatten({end})[{model.outputs[0].index}]"
+        if before:
+            lines += [f"def call({', '.join(inputs)}):"]
+            lines += [f"    {name} = {code}" for name, code in before]
+            lines += [f"    return {end}"]
+        else:
+            lines += [f"call = lambda {', '.join(inputs)}: {end}"]
+        return lines + self._weights(objects, inputs)
+
+    def _weights(self, objects: Mapping[str, str], inputs: Sequence[str]) -> list[str]:
+        found = []
+        for layer in self._specimen.model.layers:
+            if layer.weights and layer.shares is None:
+                arrays = [np.asarray(self._blobs.get(w.digest)) for w in layer.weights]
+                texts = [
+                    f"np.{array.dtype}({written(array)})"
+                    if array.size <= _FEW
+                    else self.array(f"{layer.name}_{i}", array)
+                    for i, array in enumerate(arrays)
+                ]
+                found.append(f"{objects[layer.name]}.set_weights([{', '.join(texts)}])")
+        created = f"call({', '.join(inputs)})  # creates the weights"
+        return [created, *found] if found else []
+
+
+def _arguments(layer: Layer, tensors: Mapping[str, str]) -> str:
+    first = [_argument(item, tensors) for item in layer.args]
+    given = {key: value for key, value in layer.kwargs.items() if value is not None}
+    named = [f"{key}={_argument(value, tensors)}" for key, value in given.items()]
+    return ", ".join([*first, *named])
+
+
+def _argument(value: Any, tensors: Mapping[str, str]) -> str:
+    if isinstance(value, Mapping):
+        if REF in value:
+            producer, index = value[REF]
+            name = tensors[producer]
+            return name if index == 0 else f"keras.tree.flatten({name})[{index}]"
+        if "$tuple" in value:
+            return f"({', '.join(_argument(v, tensors) for v in value['$tuple'])},)"
+        inner = ", ".join(f"{k!r}: {_argument(v, tensors)}" for k, v in value.items())
+        return f"{{{inner}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(_argument(v, tensors) for v in value)}]"
+    return repr(value)
+
+
+def _constructed(kind: str, config: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
+    told = [
+        f"{key}={_value(value)}"
+        for key, value in config.items()
+        if key not in _LEFT_OUT
+        and not key.endswith(_ENDINGS)
+        and not (key in defaults and defaults[key] == value)
+        and not (not defaults and value is None)
+    ]
+    dtype = config.get("dtype")
+    if isinstance(dtype, Mapping):
+        dtype = dtype.get("config", {}).get("name")
+    if dtype not in (None, "float32"):
+        told.append(f"dtype={dtype!r}")
+    return f"keras.layers.{kind}({', '.join(told)})"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping) and "class_name" in value:
+        if str(value.get("module", "")).startswith("keras.layers"):
+            return _constructed(value["class_name"], value["config"], {})
+        return f"keras.saving.deserialize_keras_object({value!r})"
+    if isinstance(value, list | tuple):
+        inner = [_value(item) for item in value]
+        return f"({', '.join(inner)}{',' * (len(inner) == 1)})"
+    return repr(value)
+
+
+def _clean(text: str) -> str:
+    """Text that can stand in a docstring, on one line."""
+    return " ".join(text.replace("\\", "/").replace('"', "'").split())

@@ -1,0 +1,5 @@
+"""The worker for Keras 3: `worker.py` answers requests, the other files do its parts."""
+
+from outvote.dialects.keras.workers.keras3.worker import create
+
+__all__ = ["create"]

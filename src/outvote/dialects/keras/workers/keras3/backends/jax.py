@@ -1,0 +1,122 @@
+"""Keras on JAX: op by op (`jax`), or the whole model through XLA (`jax:jit`)."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import Any
+
+from outvote.core.arrays import Array
+from outvote.core.model import digest_of
+from outvote.dialects.keras.workers.keras3.backends import (
+    Forward,
+    Gradient,
+    Objective,
+    Program,
+    eager,
+    to_arrays,
+)
+
+libraries = ("jax", "jaxlib")
+
+
+def before_import(mode: str) -> None:
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    os.environ.setdefault(
+        "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
+    )
+    _keep_compiled_code()
+
+
+def _keep_compiled_code() -> None:
+    """Let JAX keep what it compiles on disk: it compiles every operation for every shape.
+
+    JAX names entries by program, flags and version; a library that was built anew under the same
+    version gets a folder of its own, so that its code is never taken for another's.
+    """
+    spec = importlib.util.find_spec("jaxlib")
+    if spec is None or spec.origin is None:
+        return
+    built = sorted(
+        (path.name, path.stat().st_size, path.stat().st_mtime_ns)
+        for path in Path(spec.origin).parent.glob("*.so")
+    )
+    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    folder = root / "outvote" / "jax" / digest_of(built)[:16]
+    os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(folder))
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
+
+
+def after_import() -> None:
+    """JAX is set up by its environment alone."""
+
+
+def precision(mode: str) -> dict[str, Any]:
+    import jax
+
+    return {
+        "x64": bool(jax.config.jax_enable_x64),
+        "matmul": str(jax.config.jax_default_matmul_precision or "default"),
+    }
+
+
+def set_wide(wide: bool) -> None:
+    """JAX silently turns float64 into float32 unless x64 is on: on for models that use float64."""
+    import jax
+
+    if bool(jax.config.jax_enable_x64) != wide:
+        jax.config.update("jax_enable_x64", wide)
+
+
+def no_gradients() -> AbstractContextManager[Any]:
+    return nullcontext()
+
+
+def jit(forward: Forward, variables: Callable[[], list[Any]]) -> Program:
+    """One XLA program; weights are arguments, because constants would be folded for minutes."""
+    import jax
+    import keras
+
+    def pure(values: Sequence[Any], feeds: Sequence[Any]) -> list[Any]:
+        mapping = list(zip(variables(), values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            return forward(feeds)
+
+    compiled = jax.jit(pure)
+
+    def program(feeds: Sequence[Array]) -> tuple[list[Array], list[str]]:
+        values = [variable.value for variable in variables()]
+        return to_arrays(compiled(values, list(feeds)))
+
+    return program
+
+
+def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> Gradient:
+    import jax
+    import keras
+    import numpy as np
+
+    def pure(feeds: Sequence[Any], values: Sequence[Any], constants: Sequence[Any]) -> Any:
+        mapping = list(zip(variables(), values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping):
+            return objective(feeds, constants)
+
+    compiled = jax.jit(jax.value_and_grad(pure, has_aux=True))
+
+    def program(
+        feeds: Sequence[Array], constants: Sequence[Array]
+    ) -> tuple[list[Array | None], list[Array]]:
+        values = [variable.value for variable in variables()]
+        (_, results), gradients = compiled(list(feeds), values, list(constants))
+        return [np.asarray(g) for g in gradients], to_arrays(results)[0]
+
+    return program
+
+
+quick = jit
+fixed_shapes = True
+modes = {"eager": eager, "jit": jit}

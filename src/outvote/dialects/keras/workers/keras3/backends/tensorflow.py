@@ -1,0 +1,95 @@
+"""Keras on TensorFlow: eager, as a graph (what `predict` does), through XLA, without oneDNN."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from functools import partial
+from typing import Any
+
+from outvote.core.arrays import Array
+from outvote.dialects.keras.workers.keras3.backends import (
+    Forward,
+    Gradient,
+    Objective,
+    Program,
+    eager,
+    to_arrays,
+)
+
+libraries = ("tensorflow",)
+
+
+def before_import(mode: str) -> None:
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    os.environ.setdefault("TF_DETERMINISTIC_OPS", "1")
+    if mode == "no-onednn":
+        os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+
+
+def after_import() -> None:
+    import tensorflow as tf
+
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    tf.config.threading.set_inter_op_parallelism_threads(1)
+
+
+def precision(mode: str) -> dict[str, Any]:
+    return {"onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "library default")}
+
+
+def set_wide(wide: bool) -> None:
+    """TensorFlow computes in float64 where it is asked to."""
+
+
+def no_gradients() -> AbstractContextManager[Any]:
+    return nullcontext()
+
+
+def graph(
+    forward: Forward,
+    variables: Callable[[], list[Any]],
+    xla: bool = False,
+    any_size: bool = False,
+) -> Program:
+    import tensorflow as tf
+
+    traced = tf.function(forward, jit_compile=xla, autograph=False, reduce_retracing=any_size)
+
+    def program(feeds: Sequence[Array]) -> tuple[list[Array], list[str]]:
+        return to_arrays(traced([tf.constant(feed) for feed in feeds]))
+
+    return program
+
+
+def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> Gradient:
+    import tensorflow as tf
+
+    def traced(feeds: Sequence[Any], constants: Sequence[Any]) -> Any:
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(feeds)
+            value, results = objective(feeds, constants)
+        return tape.gradient(value, feeds), results
+
+    compiled = tf.function(traced, autograph=False, reduce_retracing=True)
+
+    def program(
+        feeds: Sequence[Array], constants: Sequence[Array]
+    ) -> tuple[list[Array | None], list[Array]]:
+        given = [tf.constant(feed) for feed in feeds], [tf.constant(c) for c in constants]
+        gradients, results = compiled(*given)
+        return [None if g is None else g.numpy() for g in gradients], to_arrays(results)[0]
+
+    return program
+
+
+quick = partial(graph, any_size=True)
+fixed_shapes = False
+modes = {
+    "eager": eager,
+    "no-onednn": eager,
+    "graph": graph,
+    "xla": partial(graph, xla=True),
+}

@@ -1,0 +1,97 @@
+"""Keras on PyTorch: eager, or through TorchDynamo and Inductor (`torch:compile`)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+from outvote.core.arrays import Array
+from outvote.dialects.keras.workers.keras3.backends import (
+    Forward,
+    Gradient,
+    Objective,
+    Program,
+    eager,
+    to_arrays,
+    to_tensor,
+)
+
+libraries = ("torch",)
+
+
+def before_import(mode: str) -> None:
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+
+
+def after_import() -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    torch.set_num_interop_threads(1)
+    # Where Dynamo has to split a model, it must compile every piece instead of giving up.
+    torch._dynamo.config.recompile_limit = 4096
+    torch._dynamo.config.accumulated_recompile_limit = 4096
+
+
+def precision(mode: str) -> dict[str, Any]:
+    import torch
+
+    return {"matmul": torch.get_float32_matmul_precision(), "mkldnn": torch.backends.mkldnn.enabled}
+
+
+def set_wide(wide: bool) -> None:
+    """PyTorch computes in float64 where it is asked to."""
+
+
+def no_gradients() -> AbstractContextManager[Any]:
+    import torch
+
+    guard: AbstractContextManager[Any] = torch.no_grad()
+    return guard
+
+
+def compile_(forward: Forward, variables: Callable[[], list[Any]]) -> Program:
+    import torch
+
+    compiled = torch.compile(forward, dynamic=False)
+
+    def program(feeds: Sequence[Array]) -> tuple[list[Array], list[str]]:
+        return to_arrays(compiled([to_tensor(feed) for feed in feeds]))
+
+    return program
+
+
+def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> Gradient:
+    import torch
+
+    def program(
+        feeds: Sequence[Array], constants: Sequence[Array]
+    ) -> tuple[list[Array | None], list[Array]]:
+        inputs = [to_tensor(feed).requires_grad_(True) for feed in feeds]
+        value, results = objective(inputs, [to_tensor(constant) for constant in constants])
+        if not value.requires_grad:  # nothing that is differentiable reads the inputs
+            return [None] * len(feeds), to_arrays(results)[0]
+        gradients = torch.autograd.grad(value, inputs, allow_unused=True)
+        return [None if g is None else g.numpy() for g in gradients], to_arrays(results)[0]
+
+    return program
+
+
+@contextmanager
+def for_narrow_convolutions() -> Iterator[None]:
+    """oneDNN pads channels to blocks; PyTorch's own kernels are faster where they are few."""
+    import torch
+
+    before = torch.backends.mkldnn.enabled
+    torch.backends.mkldnn.enabled = False
+    try:
+        yield
+    finally:
+        torch.backends.mkldnn.enabled = before
+
+
+quick = eager
+fixed_shapes = False
+modes = {"eager": eager, "compile": compile_}

@@ -1,0 +1,223 @@
+"""Builds and trains models of the zoo in a worker, and puts them where they belong."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.commands.check.run import Watch, silent
+from outvote.core.arrays import Array
+from outvote.core.case import load_data
+from outvote.core.errors import UsageError
+from outvote.core.target import Target
+from outvote.dialects.keras.zoo.catalog import Entry
+from outvote.dialects.keras.zoo.samples import Samples, digits, fitted, generated
+from outvote.run.local import Pool, Request
+from outvote.targets.choose import BUILT_IN, choose, install_hint, missing_packages
+
+TRAINERS = ("tensorflow", "jax", "torch")  # the backends that build and train, first choice first
+DATASETS = ("mnist", "fashion_mnist", "cifar10", "cifar100", "imdb")
+KERAS = "keras:"
+_INPUTS = 32  # in the data of a model that was built
+_GENERATED = 2000  # to train on
+_TESTED = 0.2  # of the samples
+_BATCH = 32  # half of it for few samples: a short training makes few steps
+
+
+@dataclass(frozen=True)
+class Made:
+    """A model that was written, and the data that goes with it."""
+
+    name: str
+    model: Path
+    data: Path
+    layers: int
+    weights: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A model that was trained: `score` is its accuracy or its mean absolute error."""
+
+    made: Made
+    source: str
+    trained_on: int
+    tested_on: int
+    epochs: int
+    score: float
+    guess: float  # the score of one and the same answer to everything
+    is_classifier: bool
+
+
+def trainer(name: str | None) -> Target:
+    """The target that was named, or the first installed one, to build or train on."""
+    if name is not None and name not in TRAINERS:
+        raise UsageError(f"--target {name!r} cannot train; choose from {', '.join(TRAINERS)}")
+    for candidate in (name,) if name else TRAINERS:
+        if name or not missing_packages(BUILT_IN[candidate]):
+            return choose([candidate], BUILT_IN)[0]
+    raise UsageError(
+        f"building a model needs one of {', '.join(TRAINERS)}, and none is installed; "
+        f"{install_hint('tensorflow')}"
+    )
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One worker, the folder that models go to, and a folder for what is not finished."""
+
+    pool: Pool
+    target: str
+    out: Path
+    unfinished: Path
+    watch: Watch
+
+    def ask(self, call: str, text: str, steps: int = 0, **arguments: Any) -> Any:
+        request = Request("extra", {"module": "zoo", "call": call, **arguments}, steps=steps)
+        with self.watch(text, self.pool, [self.target]):
+            run = self.pool.ask(self.target, request)
+        if not run.ok:
+            known = run.reply.get("type") == "refused"
+            reason = " ".join(run.message.split())
+            raise UsageError(reason if known else f"{text} failed on {self.target}: {reason}")
+        return {**run.reply, "seconds": run.seconds}
+
+    def keep(self, entry: Entry, x: Array, y: Array, reply: Any) -> Made:
+        """Move what is finished into place, the model last: whoever sees it sees its data."""
+        np.savez(self.unfinished / "data.npz", x=x, y=y)
+        data = (self.unfinished / "data.npz").replace(self.out / f"{entry.name}.npz")
+        model = (self.unfinished / "model.keras").replace(self.out / f"{entry.name}.keras")
+        return Made(entry.name, model, data, reply["layers"], reply["weights"], reply["seconds"])
+
+
+@contextmanager
+def bench(
+    out: Path, target: Target, watch: Watch = silent, pool: Pool | None = None
+) -> Iterator[Bench]:
+    """A started worker: of its own, or that of a pool which has the target."""
+    with ExitStack() as stack:
+        _make_folder(out)
+        unfinished = tempfile.TemporaryDirectory(dir=out, prefix=".unfinished-")
+        folder = Path(stack.enter_context(unfinished))
+        pool = pool or stack.enter_context(Pool([target]))  # ends before the folder goes
+        with watch("Starting", pool, [target.name]):
+            hello = pool.start([target.name])[target.name]
+        if not hello.ok:
+            raise UsageError(f"target {target.name!r} could not be started: {hello.message}")
+        yield Bench(pool, target.name, out, folder, watch)
+
+
+def _make_folder(out: Path) -> None:
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise UsageError(f"{out} is a file; name a folder with --out DIR") from None
+
+
+def build(bench: Bench, entry: Entry, seed: int) -> Made:
+    """A model with random weights whose outputs depend on the input, and inputs that fit."""
+    x, y = generated(entry, 3 * _INPUTS, seed)
+    reply = bench.ask(
+        "build",
+        f"Building {entry.name}",
+        spec=_spec(entry),
+        x=bench.pool.blobs.put(x[_INPUTS:]),
+        seed=seed,
+        path=str((bench.unfinished / "model.keras").absolute()),
+    )
+    return bench.keep(entry, x[:_INPUTS], y[:_INPUTS], reply)
+
+
+@dataclass(frozen=True)
+class Source:
+    """What to train on: arrays, one of keras.datasets, or (without a name) each model's own."""
+
+    name: str | None = None
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+
+
+def source_of(data: str | None, entries: Iterable[Entry]) -> Source:
+    """What `--data` names, read or refused before any framework is started."""
+    if data is None:
+        wanted = any(entry.data == "digits" for entry in entries)
+        return Source(arrays=digits() if wanted else {})
+    if not data.startswith(KERAS):
+        return Source(data, load_data(Path(data)))
+    if data.removeprefix(KERAS) not in DATASETS:
+        known = ", ".join(KERAS + name for name in DATASETS)
+        raise UsageError(f"--data {data} is unknown; choose from {known}")
+    return Source(data)
+
+
+def train(
+    bench: Bench,
+    entry: Entry,
+    given: Source,
+    epochs: int | None = None,
+    count: int | None = None,
+    seed: int = 0,
+) -> Trained:
+    """Train on what is given; the samples that the model is tested with are kept beside it."""
+    entry, (x, y), source = _samples(bench, entry, given, seed)
+    order = np.random.default_rng(seed).permutation(len(x))[: count or entry.samples]
+    held_out = max(1, round(_TESTED * len(order)))
+    test, rest = order[:held_out], order[held_out:]
+    epochs = epochs or entry.epochs
+    batch = _BATCH if len(rest) > 20 * _BATCH else _BATCH // 2
+    parts = {"x": x[rest], "y": y[rest], "x_test": x[test], "y_test": y[test]}
+    reply = bench.ask(
+        "train",
+        f"Training {entry.name} on {len(rest)} samples of {source}, epochs: {epochs}",
+        steps=epochs * -(-len(rest) // batch),
+        spec=_spec(entry),
+        data={name: bench.pool.blobs.put(part) for name, part in parts.items()},
+        seed=seed,
+        epochs=epochs,
+        batch=batch,
+        rate=entry.rate,
+        path=str((bench.unfinished / "model.keras").absolute()),
+    )
+    made = bench.keep(entry, x[test], y[test], reply)
+    guess = _guess(entry, y[rest], y[test])
+    score, counts = reply["score"], (len(rest), len(test))
+    return Trained(made, source, *counts, epochs, score, guess, entry.is_classifier)
+
+
+def _guess(entry: Entry, y: Array, y_test: Array) -> float:
+    if entry.is_classifier:
+        return float(np.mean(y_test == np.bincount(y).argmax()))
+    return float(np.abs(y_test - y.mean(axis=0)).mean())
+
+
+def _samples(bench: Bench, entry: Entry, given: Source, seed: int) -> tuple[Entry, Samples, str]:
+    if given.name is None and entry.data != "digits":
+        return entry, generated(entry, _GENERATED, seed), f"generated {entry.data}"
+    source = given.name or "scikit-learn's digits"
+    arrays = given.arrays
+    if source.startswith(KERAS):
+        arrays = _keras_dataset(bench, entry, source.removeprefix(KERAS))
+    return *fitted(entry, arrays, source), source
+
+
+def _keras_dataset(bench: Bench, entry: Entry, name: str) -> dict[str, Array]:
+    reply = bench.ask(
+        "dataset",
+        f"Loading keras.datasets.{name}",
+        name=name,
+        vocabulary=entry.vocabulary or None,
+        length=entry.shape[0],
+    )
+    return {key: np.array(bench.pool.blobs.get(reply[key])) for key in ("x", "y")}
+
+
+def _spec(entry: Entry) -> dict[str, Any]:
+    """What a worker needs to know to build the model."""
+    wanted = ("name", "family", "shape", "outputs", "vocabulary")
+    return {"classifier": entry.is_classifier, **{key: getattr(entry, key) for key in wanted}}

@@ -1,0 +1,243 @@
+"""`outvote explore`: the search, batch after batch in one worker, then the baselines.
+
+The straight line: read the models → fit the seeds → search → measure coverage beside random and
+adversarial inputs → result.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+
+from outvote.commands.check.run import Watch, silent
+from outvote.core.arrays import Array
+from outvote.core.case import fit, load_data
+from outvote.core.errors import UsageError
+from outvote.core.target import Run, Target
+from outvote.dialects.keras.files import inspect
+from outvote.explore.asking import ask, open_explorer
+from outvote.explore.baselines import adversarial_inputs, measure, random_inputs
+from outvote.explore.job import CONSTRAINTS, Differences, Explored, ExploreJob
+from outvote.explore.legal import Features, read_features, rules_for
+from outvote.explore.retraining import retrain
+from outvote.explore.second_target import confirmed, open_confirmer, require_another
+from outvote.explore.subjects import kind_of_answers, read_subjects, require_comparable
+from outvote.run.local import Pool
+
+
+def run_explore(job: ExploreJob, watch: Watch = silent) -> Explored:
+    """Do the job with a worker of its own."""
+    require_two(job)
+    require_sense(job)
+    for path in job.models:
+        inspect(path, None)
+    targets = _targets(job)
+    with Pool(targets, limits=job.limits, custom=job.custom, allow_code=job.allow_code) as pool:
+        return explore_in(pool, job, watch)
+
+
+def explore_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> Explored:
+    """Do the job in a pool that has its target, started or not."""
+    require_two(job)
+    require_sense(job)
+    explored = Explored(job)
+    began = time.monotonic()
+    try:
+        _stages(pool, job, explored, watch)
+    except KeyboardInterrupt:
+        if not explored.tried:
+            raise
+        explored.interrupted = True
+    except UsageError as error:
+        if explored.found is None:
+            raise
+        explored.warnings.append(f"the search ended early, what it had found is kept: {error}")
+    explored.seconds = time.monotonic() - began
+    return explored
+
+
+def require_two(job: ExploreJob) -> None:
+    """One model alone cannot differ from anything."""
+    if len(job.models) < 2:
+        raise UsageError(
+            f"models are held against each other; received only {job.models[0]}. Name two or "
+            "more, or one model with --targets A,B to hold implementations against each other"
+        )
+
+
+def require_sense(job: ExploreJob) -> None:
+    """What is wrong without any model being read."""
+    if job.constraint not in CONSTRAINTS and not Path(job.constraint).is_file():
+        raise UsageError(
+            f"--constraint {job.constraint!r} is neither one of {', '.join(CONSTRAINTS)} nor "
+            "a file; name one of them or a FILE.py"
+        )
+    if job.groups and job.features is None:
+        raise UsageError("--groups names groups of a features file; add --features FILE.csv")
+    require_another(job)
+
+
+def require_neurons(explored: Explored, run: Run) -> None:
+    """Keep which layers have neurons; a model without any cannot be covered."""
+    explored.layers = run.reply["layers"]
+    widths = [sum(layer["neurons"] for layer in layers) for layers in explored.layers]
+    for subject, width in zip(explored.subjects, widths, strict=True):
+        if not width:
+            raise UsageError(
+                f"{subject.path.name} has no layer whose neurons count; name fewer in --skip"
+            )
+
+
+def open_in(
+    pool: Pool, job: ExploreJob, watch: Watch = silent, explored: Explored | None = None
+) -> Explored:
+    """Read the models and the seeds and send them to the worker, ready to search."""
+    explored = explored or Explored(job)
+    names = _names(job)
+    arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
+    features = read_features(job.features) if job.features else None
+    explored.feature_names = features.names if features else _names_in(arrays)
+    with watch("Starting", pool, names):
+        hellos = pool.start(names)
+    for name, option in zip(names, ("--target", "--confirm"), strict=False):
+        if not hellos[name].ok:
+            raise UsageError(
+                f"target {name!r} could not be started: {hellos[name].message}; "
+                f"choose another with {option}, or see `outvote targets`"
+            )
+    explored.hello = hellos[job.target.name]
+    with watch("Reading the models", pool, names):
+        explored.subjects = read_subjects(pool, job.models)
+        require_comparable(explored.subjects)
+        explored.kind = kind_of_answers(job, explored.subjects)
+        if job.count is not None:
+            arrays = {k: a[: job.count] if a.ndim else a for k, a in arrays.items()}
+        source = str(job.data) if isinstance(job.data, Path) else "arrays"
+        explored.data = fit(arrays, explored.subjects[0].model, source, allow_nan=False)
+        require_neurons(explored, open_explorer(pool, job, explored, job.target))
+        open_confirmer(pool, job, explored)
+    prepare(pool, job, explored, features)
+    return explored
+
+
+def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> None:
+    names = _names(job)
+    open_in(pool, job, watch, explored)
+    assert explored.data is not None
+    count = explored.data.count
+    with watch(f"Searching from {count} seed{'s' * (count != 1)}", pool, names):
+        _search(pool, job, explored)
+    if job.baselines and (explored.found is not None or explored.already):
+        with watch("Comparing with random and adversarial inputs", pool, names):
+            _compare(pool, job, explored)
+    if job.retraining is not None:
+        retrain(pool, job, explored, job.retraining, watch)
+
+
+def prepare(pool: Pool, job: ExploreJob, explored: Explored, features: Features | None) -> None:
+    """Tell the worker what may change, when answers differ, and how to climb."""
+    assert explored.data is not None
+    rules, arrays = rules_for(job, explored.data.inputs, features)
+    l1, l2, _ = job.hyperparameters
+    constraint = job.constraint
+    arguments = {
+        "constraint": constraint if constraint in CONSTRAINTS else str(Path(constraint).absolute()),
+        "rules": rules,
+        "oracle": {"kind": explored.kind, "tolerance": job.tolerance, "edges": list(job.edges)},
+        "settings": {
+            "lambda1": l1,
+            "lambda2": l2,
+            "iterations": job.iterations,
+            "seed": job.seed,
+        },
+        "total": explored.data.count,
+    }
+    ask(pool, job.target, "prepare", arguments, arrays)
+
+
+def _search(pool: Pool, job: ExploreJob, explored: Explored) -> None:
+    """Once over all seeds; with --until-coverage round after round, as long as one helps."""
+    while True:
+        before = explored.coverage
+        _round(pool, job, explored)
+        explored.cycles += 1
+        wanted = job.until_coverage
+        if wanted is None or explored.coverage >= wanted or explored.coverage <= before:
+            return
+
+
+def _round(pool: Pool, job: ExploreJob, explored: Explored) -> None:
+    assert explored.data is not None
+    inputs, count = explored.data.inputs, explored.data.count
+    digests = [pool.blobs.put(array) for array in inputs]
+    for start in range(0, count, job.batch_size):
+        stop = min(start + job.batch_size, count)
+        arguments = {
+            "seeds": digests,
+            "start": start,
+            "stop": stop,
+            "cycle": explored.cycles,
+            "done": start,
+        }
+        run = ask(pool, job.target, "search", arguments, steps=stop - start)
+        _note(pool, job, explored, run)
+        if job.until_coverage is not None and explored.coverage >= job.until_coverage:
+            return
+
+
+def _note(pool: Pool, job: ExploreJob, explored: Explored, run: Run) -> None:
+    """Keep what one batch of seeds gave, and what the second target confirms of it."""
+    assert explored.data is not None
+    models, inputs = len(explored.subjects), len(explored.data.inputs)
+    index, iterations, chosen, already, *rest = run.arrays
+    reply = run.reply
+    answers, before = rest[inputs : inputs + models], rest[inputs + models :]
+    new = Differences(index, rest[:inputs], answers, before, iterations, chosen)
+    rows = confirmed(pool, job, explored, new)
+    kept = ask(pool, job.target, "keep", {"rows": rows})
+    if rows and explored.first_seconds is None:
+        explored.first_seconds = explored.search_seconds + reply["first"]
+    explored.search_seconds += run.seconds + kept.seconds
+    explored.search_cpu_seconds += reply["cpu"] + kept.reply["cpu"]
+    explored.tried += reply["tried"]
+    explored.unmoved += reply["unmoved"]
+    if not explored.cycles:
+        explored.flat += reply["flat"]
+        explored.already += [int(i) for i in already]
+    explored.best = list(kept.arrays)
+    if rows:
+        explored.add(new.rows(np.array(rows)))
+
+
+def _compare(pool: Pool, job: ExploreJob, explored: Explored) -> None:
+    """Coverage of as many random and adversarial inputs as there are tests (figure 9)."""
+    assert explored.data is not None
+    tests = [array[explored.already] for array in explored.data.inputs]
+    if explored.found is not None:
+        pairs = zip(tests, explored.found.inputs, strict=True)
+        tests = [np.concatenate(pair) for pair in pairs]
+    count = len(tests[0])
+    rivals = {
+        "explore": tests,
+        "random": random_inputs(explored, count),
+        "fgsm": adversarial_inputs(pool, job, explored, count),
+    }
+    for name, inputs in rivals.items():
+        explored.covered[name], explored.split_by[name] = measure(pool, job, explored, inputs)
+
+
+def _targets(job: ExploreJob) -> list[Target]:
+    """The one that searches, and the one that confirms."""
+    return [target for target in (job.target, job.confirm) if target is not None]
+
+
+def _names(job: ExploreJob) -> list[str]:
+    return [target.name for target in _targets(job)]
+
+
+def _names_in(arrays: dict[str, Array]) -> tuple[str, ...]:
+    """Names of features that come with the data."""
+    names = arrays.get("feature_names")
+    return tuple(str(name) for name in names) if names is not None and names.ndim == 1 else ()

@@ -1,0 +1,51 @@
+"""The proof of a finding between versions: an `outvote.toml` and a script that calls outvote.
+
+Other versions live in environments that only outvote can make again on another machine.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from outvote.core.target import Target
+
+_TEMPLATE = Path(__file__).parent / "repro_versions.py.txt"
+
+
+def has_versions(targets: Iterable[Target]) -> bool:
+    return any(target.requirements for target in targets)
+
+
+def script(title: str, targets: Sequence[Target]) -> str:
+    """The text of repro.py."""
+    names = json.dumps([target.name for target in targets], indent=4)
+    text = _TEMPLATE.read_text(encoding="utf-8")
+    return text.replace("@TITLE@", title).replace("@TARGETS@", names)
+
+
+def config(targets: Sequence[Target]) -> str:
+    """The same targets as tables of outvote.toml; JSON's strings are TOML's."""
+    return "\n".join(_table(target) for target in targets)
+
+
+def _table(target: Target) -> str:
+    lines = [f"[targets.{json.dumps(target.name)}]", f"extends = {json.dumps(_built_in(target))}"]
+    if target.requirements:
+        lines.append(f"requirements = {json.dumps(list(target.requirements))}")
+    elif target.python is not None:
+        lines.append(f"python = {json.dumps(str(target.python.absolute()))}")
+    if target.setup is not None:
+        lines.append(f"setup = {json.dumps(str(target.setup.absolute()))}")
+    lines.append(f"library = {json.dumps(target.library)}")
+    if target.env:
+        pairs = ", ".join(f"{json.dumps(k)} = {json.dumps(v)}" for k, v in target.env.items())
+        lines.append(f"env = {{ {pairs} }}")
+    return "\n".join(lines) + "\n"
+
+
+def _built_in(target: Target) -> str:
+    if target.worker == "keras2" or target.mode == "eager":
+        return target.backend or target.worker
+    return f"{target.backend}:{target.mode}"

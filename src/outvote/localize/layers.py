@@ -1,0 +1,65 @@
+"""Both localisations in one pass over the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from outvote.bench.stepping import steps
+from outvote.core.arrays import Array
+from outvote.core.model import Model
+from outvote.core.target import Target
+from outvote.judge.compare import Settings
+from outvote.localize.introduction import Introduction, deviation, introduction
+from outvote.localize.isolated import Fault, judge_step
+from outvote.run.local import Pool
+
+
+@dataclass(frozen=True)
+class Localization:
+    """For one input: CRADLE's map of each target against the reference, and the faulty layers."""
+
+    reference: str
+    introductions: Mapping[str, Introduction]  # by target
+    isolated: Mapping[str, Mapping[str, float]]  # target -> layer -> distance
+    tolerances: Mapping[str, float]  # by layer
+    shapes: Mapping[str, tuple[int, ...]]
+    faults: tuple[Fault, ...]  # in topological order
+
+
+def localize(
+    pool: Pool,
+    model: Model,
+    inputs: Sequence[Array],
+    reference: str,
+    targets: Mapping[str, Target],
+    settings: Settings,
+) -> Localization:
+    """Step all targets through the model on one input and judge every layer twice."""
+    others = [name for name in targets if name != reference]
+    first_only = any(target.compiles_slowly for target in targets.values())
+    delta: dict[str, dict[str, float]] = {name: {} for name in others}
+    alone: dict[str, dict[str, float]] = {name: {} for name in others}
+    tolerances: dict[str, float] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
+    faults: list[Fault] = []
+    for step in steps(pool, model, inputs, reference, others):
+        if reference in step.failed:
+            break
+        name = step.layer.name
+        for other in others:
+            if other in step.own:
+                delta[other][name] = deviation(step.own[reference], step.own[other])
+        found, tolerances[name], fault = judge_step(pool, step, reference, targets, settings)
+        for other, value in found.items():
+            alone[other][name] = value
+        shapes[name] = step.own[reference].arrays[0].shape if step.own[reference].arrays else ()
+        if fault is not None:
+            alike = (fault.kind, fault.layer.kind, fault.vote.outvoted)
+            known = alike in {(f.kind, f.layer.kind, f.vote.outvoted) for f in faults}
+            # Tensors are kept as evidence for the first of a kind alone: memory stays bounded.
+            faults.append(replace(fault, given=(), outputs={}) if known else fault)
+            if first_only:
+                break
+    introductions = {name: introduction(model, delta[name]) for name in others}
+    return Localization(reference, introductions, alone, tolerances, shapes, tuple(faults))

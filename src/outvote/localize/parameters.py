@@ -1,0 +1,229 @@
+"""Runs AUDEE's Algorithm 2 on targets: suspected layers of a case, and the parameters to blame.
+
+The paper repairs the network by replacing the parameter and goes on. Here every layer is given the
+tensors of the reference: that is a network in which all layers before are repaired.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from outvote.bench.stepping import steps
+from outvote.core.arrays import Array
+from outvote.core.cuts import one_layer
+from outvote.core.errors import UsageError
+from outvote.core.model import Layer, Model
+from outvote.core.states import State
+from outvote.core.target import Outcome, Run
+from outvote.dialects.keras.mutate.catalogue import Catalogue
+from outvote.dialects.keras.mutate.maker import Maker
+from outvote.dialects.keras.mutate.variants import can_vary, current, others, variant
+from outvote.judge.compare import Outputs
+from outvote.localize.causal import T1, T2, Accident, Cause, Effect, causes, change_rate
+from outvote.localize.introduction import Introduction, deviation, introduction
+from outvote.localize.isolated import tolerance_of
+from outvote.mutate.subject import Spec
+from outvote.run.local import Pool, Request
+from outvote.search.genetic import GeneticSettings, Population
+
+# A short search: it only has to bring back a difference that one input may hide.
+SEARCH = GeneticSettings(population=6, elite=2, generations=2)
+_FLOATS = ("float16", "bfloat16")
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A layer whose change rate is above t1, and what its parameters have to do with it."""
+
+    layer: Layer
+    rate: float
+    causes: tuple[Cause, ...]
+    accidents: tuple[Accident, ...]
+    same_as: str = ""  # an earlier layer with the same parameters, whose causes these are
+
+
+@dataclass(frozen=True)
+class Located:
+    """What differs between two targets on one input."""
+
+    reference: str
+    other: str
+    suspects: tuple[Suspect, ...]
+    cradle: Introduction  # its list is what CRADLE would name
+    failed: str = ""  # a layer that the other target could not compute: nothing behind it is known
+
+    @property
+    def pairs(self) -> list[tuple[str, str, Any]]:
+        """The (layer, parameter, value) of Algorithm 2, without repetitions of a layer."""
+        return [
+            (suspect.layer.name, cause.parameter, cause.value)
+            for suspect in self.suspects
+            if not suspect.same_as
+            for cause in suspect.causes
+        ]
+
+
+@dataclass
+class Localizer:
+    """Asks two targets about one layer at a time. `reader` says what changed layers become."""
+
+    pool: Pool
+    reader: str
+    t1: float = T1
+    t2: float = T2
+    seconds: float = math.inf  # for the parameters of one layer
+    tell: Callable[[str], None] = lambda text: None
+    _catalogue: Catalogue | None = field(default=None, repr=False)
+
+    def locate(self, model: Model, inputs: Sequence[Array], reference: str, other: str) -> Located:
+        """All suspected layers of a model on one input, in order."""
+        delta: dict[str, float] = {}
+        found: list[tuple[Layer, float, tuple[State, ...]]] = []
+        failed = ""
+        for step in steps(self.pool, model, inputs, reference, [other]):
+            name = step.layer.name
+            if step.failed:
+                failed = name
+                break
+            if other in step.own:
+                delta[name] = deviation(step.own[reference], step.own[other])
+            pair = step.isolated[reference], step.isolated[other]
+            rate = change_rate(*pair, tolerance_of(pair[0]))
+            if not rate <= self.t1:
+                found.append((step.layer, rate, step.given))
+        suspects: list[Suspect] = []
+        for layer, rate, given in found:
+            self.tell(f"{layer.kind} {layer.name!r}")
+            suspects.append(self._suspect(layer, rate, given, (reference, other), suspects))
+        return Located(reference, other, tuple(suspects), introduction(model, delta), failed)
+
+    def parameters(
+        self, layer: Layer, given: Sequence[State], names: tuple[str, str]
+    ) -> tuple[list[Cause], list[Accident]]:
+        """The parameters of one layer that make two targets differ on these tensors."""
+        if not can_vary(self.catalogue, layer):
+            return [], []
+        now = current(self.catalogue.kinds[layer.kind], layer)
+        if now.get("dtype") not in _FLOATS:
+            now.pop("dtype", None)  # fewer bits would hide the difference, not cure it
+        until = time.monotonic() + self.seconds
+        maker = Maker(lambda request: self.pool.ask(self.reader, request), self.pool.blobs)
+
+        def measure(name: str, value: Any) -> Effect | None:
+            if time.monotonic() > until:
+                return None
+            rng = np.random.default_rng(0)
+            specs = [Spec((None, *a.shape[1:]), a.dtype.name) for a, _ in given]
+            made = variant(layer, {**now, name: value}, specs, maker, rng)
+            return None if made is None else self._effect(made[0], given, names, rng)
+
+        return causes(now, lambda name, value: others(layer.kind, name, value), measure, self.t2)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        if self._catalogue is None:
+            run = self.pool.ask(self.reader, Request("catalogue", {}))
+            if not run.ok:
+                raise UsageError(
+                    f"{self.reader} could not list the layers of its Keras: {run.message}; "
+                    "name a backend of Keras 3 among the targets"
+                )
+            self._catalogue = Catalogue.of(run.reply)
+        return self._catalogue
+
+    def _suspect(
+        self,
+        layer: Layer,
+        rate: float,
+        given: tuple[State, ...],
+        names: tuple[str, str],
+        before: Sequence[Suspect],
+    ) -> Suspect:
+        """Layers with the same parameters are asked once."""
+        for earlier in before:
+            if _alike(earlier.layer, layer):
+                root = earlier.same_as or earlier.layer.name
+                return Suspect(layer, rate, earlier.causes, earlier.accidents, root)
+        found, accidents = self.parameters(layer, given, names)
+        return Suspect(layer, rate, tuple(found), tuple(accidents))
+
+    def _effect(
+        self,
+        layer: Layer,
+        given: Sequence[State],
+        names: tuple[str, str],
+        rng: np.random.Generator,
+    ) -> Effect | None:
+        """The largest R that a short search on the layer's own input finds (line 14)."""
+        model, arrays = one_layer(layer, tuple((array[:1], None) for array, _ in given))
+        parts = [array[0].size for array in arrays]
+        floats = all(array.dtype.kind == "f" for array in arrays)
+        first = np.concatenate([array[0].reshape(-1) for array in arrays]).astype(np.float32)
+        ordinary = first[np.isfinite(first)]
+        spread = float(ordinary.std()) if floats and ordinary.size else 0.0
+        scale = np.full(len(first), spread)
+        population = Population(first, scale, SEARCH, rng)
+        worst = 0.0
+        while True:
+            rows = np.split(population.ask(), np.cumsum(parts)[:-1], axis=1)
+            feeds = [
+                row.reshape(-1, *array.shape[1:]).astype(array.dtype)
+                for row, array in zip(rows, arrays, strict=True)
+            ]
+            runs = self._run(model, feeds, names)
+            ended = _failure(runs, names)
+            if ended is not None:
+                return ended if population.generation == 0 else Effect(worst)
+            if not all(run.ok for run in runs.values()):
+                return None  # neither can: there is no such layer
+            rates = _rates(runs, names)
+            worst = max(worst, float(rates.max()))
+            if population.finished or worst >= self.t2 or not floats:
+                return Effect(worst)
+            population.tell(rates)
+
+    def _run(self, model: Model, feeds: Sequence[Array], names: tuple[str, str]) -> dict[str, Run]:
+        blobs = [self.pool.blobs.put(feed) for feed in feeds]
+        arguments = {"model": model.to_json(), "inputs": blobs, "batch": len(feeds[0])}
+        return self.pool.ask_all(names, Request("run", arguments, steps=1))
+
+
+def _failure(runs: Mapping[str, Run], names: tuple[str, str]) -> Effect | None:
+    """One target that fails where the other does not, or NaN from an input without any."""
+    died = [r for r in runs.values() if not r.ok and r.outcome is not Outcome.UNSUPPORTED]
+    if died and any(run.ok for run in runs.values()):
+        return Effect(0.0, "crash")
+    if not all(run.ok for run in runs.values()):
+        return None
+    first = [_row(runs[name], 0) for name in names]
+    bad = [any(a.dtype.kind == "f" and bool(np.isnan(a).any()) for a in o.arrays) for o in first]
+    return Effect(0.0, "nan") if any(bad) else None
+
+
+def _rates(runs: Mapping[str, Run], names: tuple[str, str]) -> Array:
+    """R of every row; the search may lead to numbers beyond the type, which say nothing."""
+    count = len(runs[names[0]].arrays[0])
+    rates = np.zeros(count)
+    for i in range(count):
+        a, b = _row(runs[names[0]], i), _row(runs[names[1]], i)
+        if all(np.isfinite(array).all() for array in a.arrays if array.dtype.kind == "f"):
+            rates[i] = change_rate(a, b, tolerance_of(a))
+    return rates
+
+
+def _row(run: Run, index: int) -> Outputs:
+    arrays = tuple(array[index : index + 1] for array in run.arrays)
+    return Outputs(arrays, tuple(run.reply["dtypes"]))
+
+
+def _alike(a: Layer, b: Layer) -> bool:
+    def plain(layer: Layer) -> dict[str, Any]:
+        return {key: value for key, value in layer.config.items() if key != "name"}
+
+    return a.kind == b.kind and plain(a) == plain(b)

@@ -1,0 +1,68 @@
+"""What every page is made of: templates, style, scripts, and the policy that lets only these run.
+
+Nothing is fetched: scripts and style are inlined, and a content security policy names the
+only scripts that may run, so that no name of a layer can ever become code.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from outvote.report import wording
+
+HERE = Path(__file__).parent
+LIBRARIES = ("cytoscape", "dagre")
+SCRIPTS = ("layout.js", "map.js", "report.js")
+
+
+def template(name: str) -> Any:
+    """A page's template, with our words for numbers; everything it shows is escaped."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    for function in (wording.number, wording.size, wording.duration, wording.share, wording.some):
+        environment.filters[function.__name__] = function
+    return environment.get_template(name)
+
+
+def asset(name: str) -> str:
+    return (HERE / "assets" / name).read_text(encoding="utf-8")
+
+
+def page_scripts() -> list[str]:
+    """The libraries with their licences, then ours, each the text of one script element."""
+    return [library(name) for name in LIBRARIES] + [asset(name) for name in SCRIPTS]
+
+
+def library(name: str) -> str:
+    """A bundled library. Its source map is not shipped, so nothing may ask for it."""
+    code = re.sub(r"^//# sourceMappingURL=.*$", "", asset(f"{name}.min.js"), flags=re.MULTILINE)
+    return f"/*! {name}\n{asset(f'{name}.LICENSE')}*/\n{code}"
+
+
+def policy(scripts: list[str]) -> str:
+    """The content security policy: these scripts, inline style, embedded pictures, no network."""
+    allowed = " ".join(f"'sha256-{digest(script)}'" for script in scripts) or "'none'"
+    return f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src {allowed}"
+
+
+def digest(script: str) -> str:
+    return base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode("ascii")
+
+
+def embedded(data: Any) -> str:
+    """JSON that may stand inside a script element: no character of it can end the element."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text

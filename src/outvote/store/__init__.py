@@ -1,0 +1,1 @@
+"""What a campaign has seen, on disk."""

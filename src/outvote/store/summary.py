@@ -1,0 +1,229 @@
+"""A stored campaign as the dict that result.json holds (docs/result-json.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from outvote.core.version import VERSION
+from outvote.store.store import Row, Seen, Store
+from outvote.store.strongest import Strongest
+
+SCHEMA = 1
+_BINS = 60  # of the throughput over time
+
+
+def fuzz_result(store: Store) -> dict[str, Any]:
+    """Everything that reports show, from the store alone."""
+    rows = store.rows()
+    mutants = [row for row in rows if row.rule is not None]
+    job, seconds = store.fact("job"), float(store.fact("seconds", 0.0))
+    invalid = [row for row in mutants if row.outcome == "invalid"]
+    findings = [_finding(seen, rows) for seen in store.findings()]
+    real = [f for f in findings if f["triage"] != "precision"]
+    interrupted = bool(store.fact("interrupted", True))
+    return {
+        "schema": SCHEMA,
+        "command": "fuzz",
+        "outvote": VERSION,
+        "created": store.fact("created"),
+        "seconds": round(seconds, 3),
+        "verdict": "inconsistent" if real else "interrupted" if interrupted else "consistent",
+        "interrupted": interrupted,
+        "summary": _summary(len(mutants), _breeding(store), findings),
+        "warnings": _warnings(mutants, invalid),
+        "strategy": job["strategy"],
+        "settings": job,
+        "seeds": [_seed(row, findings) for row in rows if row.rule is None],
+        "targets": _targets(store),
+        "tested": len(mutants),
+        "valid": len(mutants) - len(invalid),
+        "invalid": len(invalid),
+        "invalid_examples": [
+            {"mutant": row.number, "rule": row.rule, "new": row.new, "message": row.message}
+            for row in invalid[:20]
+        ],
+        "rounding": store.fact("rounding", 0),
+        "flaky": store.fact("flaky", 0),
+        "rules": _rules(store, mutants, findings),
+        "amplification": _amplification(store, rows, job["mad_threshold"]),
+        "kinds": _kinds(store),
+        "values": _values(store),
+        "accepted_everywhere": store.fact("accepted", {}),
+        "arms": _arms(store),
+        "throughput": _throughput(mutants, seconds),
+        "time": _time(store),
+        "samples": [list(vars(sample).values()) for sample in store.samples()],
+        "bugs": _bugs(findings),
+        "findings": findings,
+        "comparison": None,
+    }
+
+
+def _breeding(store: Store) -> float:
+    """Seconds spent on mutants: without starting frameworks and reading seeds."""
+    return max(0.0, float(store.fact("seconds", 0.0)) - float(store.fact("starting", 0.0)))
+
+
+def _summary(tested: int, seconds: float, findings: Sequence[dict[str, Any]]) -> str:
+    rate = tested / seconds * 60 if seconds else 0.0
+    told = f"{tested} mutants at {rate:.0f} a minute"
+    real = [f for f in findings if f["triage"] != "precision"]
+    if not real:
+        return f"{told}, nothing found."
+    return f"{told}, {len(real)} finding{'s' * (len(real) != 1)}."
+
+
+def _warnings(mutants: Sequence[Row], invalid: Sequence[Row]) -> list[str]:
+    if not mutants:
+        return ["no mutant was run"]
+    share = len(invalid) / len(mutants)
+    if share > 0.01:
+        return [f"{share:.1%} of the mutants could not be run by any target"]
+    return []
+
+
+def _finding(seen: Seen, rows: Sequence[Row]) -> dict[str, Any]:
+    by_number = {row.number: row for row in rows}
+    return {
+        **seen.data,
+        "count": seen.count,
+        "first": seen.first,
+        "last": seen.last,
+        "first_at": round(seen.first_at, 3),
+        "last_at": round(seen.last_at, 3),
+        "found_by": "mutant" if by_number[seen.first].rule else "seed",
+        "lineage": lineage(seen.first, by_number),
+    }
+
+
+def lineage(number: int, rows: dict[int, Row]) -> list[dict[str, Any]]:
+    """From the seed to a mutant: each step with its rule and what it put in."""
+    chain: list[dict[str, Any]] = []
+    row: Row | None = rows[number]
+    while row is not None:
+        chain.append({"mutant": row.number, "rule": row.rule, "new": row.new, "acc": row.acc})
+        row = rows.get(row.parent) if row.parent is not None else None
+    return chain[::-1]
+
+
+def _seed(row: Row, findings: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    own = [f for f in findings if f["lineage"][0]["mutant"] == row.number]
+    return {
+        "number": row.number,
+        "name": row.new,
+        "layers": row.layers,
+        "acc": row.acc,
+        "findings": len(own),
+        "by_mutants": sum(f["found_by"] == "mutant" for f in own),
+    }
+
+
+def _targets(store: Store) -> list[dict[str, Any]]:
+    hellos, busy = store.fact("hellos", {}), store.fact("busy", {})
+    restarts, peaks = store.fact("restarts", {}), store.fact("peaks", {})
+    return [
+        {
+            "name": name,
+            "versions": hellos.get(name, {}).get("versions", {}),
+            "precision": hellos.get(name, {}).get("precision", {}),
+            "platform": hellos.get(name, {}).get("platform"),
+            "seconds": busy.get(name, 0.0),
+            "restarts": restarts.get(name, 0),
+            "peak_memory": peaks.get(name, 0),
+        }
+        for name in store.fact("job")["targets"]
+    ]
+
+
+def _rules(
+    store: Store, mutants: Sequence[Row], findings: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    by_number = {row.number: row for row in mutants}
+    found = Counter(by_number[f["first"]].rule for f in findings if f["first"] in by_number)
+    used = Counter(row.rule for row in mutants)
+    valid = Counter(row.rule for row in mutants if row.outcome != "invalid")
+    joined = Counter(row.rule for row in mutants if row.joined)
+    tallies = store.fact("state")["tallies"]
+    return [
+        {
+            "rule": name,
+            "tested": used[name],
+            "valid": valid[name],
+            "amplified": succeeded,
+            "joined": joined[name],
+            "findings": found[name],
+        }
+        for name, (_, succeeded) in tallies.items()
+    ]
+
+
+def _amplification(store: Store, rows: Sequence[Row], threshold: float) -> list[dict[str, Any]]:
+    names = {row.number: row.new for row in rows if row.rule is None}
+    table = Strongest.restored(store.fact("strongest")).table(threshold)
+    return [{"seed": names[entry.pop("root")], **entry} for entry in table]
+
+
+def _kinds(store: Store) -> dict[str, Any]:
+    drawn, drawable = store.fact("kinds", {}), store.fact("drawable", [])
+    return {
+        "drawn": dict(sorted(drawn.items(), key=lambda item: -item[1])),
+        "drawable": len(drawable),
+        "exercised": sum(kind in drawn for kind in drawable),
+        "not_covered": store.fact("not_covered", {}),
+    }
+
+
+def _values(store: Store) -> dict[str, Any]:
+    """Classes of parameter values that layers of mutants held: `Conv2D strides even`."""
+    counts = store.fact("values", {})
+    return {
+        "exercised": len(counts),
+        "parameters": len({text.rpartition(" ")[0] for text in counts}),
+        "counts": counts,
+    }
+
+
+def _arms(store: Store) -> list[dict[str, Any]]:
+    """What each strategy of a mixed campaign cost and found."""
+    return [
+        {"strategy": name, "requests": used, "found": found}
+        for name, (used, found) in store.fact("state").get("arms", {}).items()
+    ]
+
+
+def _throughput(mutants: Sequence[Row], seconds: float) -> list[list[float]]:
+    """Mutants per minute over the campaign: [second, rate] of equal slices of time."""
+    if not mutants or seconds <= 0:
+        return []
+    width = seconds / _BINS
+    counts = Counter(min(_BINS - 1, int(row.at / width)) for row in mutants)
+    return [[round((i + 1) * width, 2), round(counts[i] / width * 60, 1)] for i in range(_BINS)]
+
+
+def _time(store: Store) -> dict[str, Any]:
+    return {
+        "total": store.fact("seconds", 0.0),
+        "starting": store.fact("starting", 0.0),
+        "breeding": _breeding(store),
+        "making": store.fact("making", 0.0),
+        "looking": store.fact("looking", 0.0),
+        "looks": store.fact("looks", 0),
+        "refused_draws": store.fact("refused_draws", 0),
+        "recycled": store.fact("recycled", 0),
+    }
+
+
+def _bugs(findings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Per target and kind: how many, and who found them (LEMON's tables 3 and 4)."""
+    counts: dict[tuple[str, str], Counter[str]] = {}
+    for finding in findings:
+        if finding["triage"] == "precision":
+            continue
+        who = finding["accused"] or "undecided"
+        counts.setdefault((who, finding["kind"]), Counter())[finding["found_by"]] += 1
+    return [
+        {"target": who, "kind": kind, "by_mutants": n["mutant"], "by_seeds": n["seed"]}
+        for (who, kind), n in sorted(counts.items())
+    ]

@@ -1,0 +1,51 @@
+"""What a specimen gives exactly: our reference, layer by layer, where it knows every layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from outvote.core.blobs import BlobStore
+from outvote.core.model import Layer, find_refs
+from outvote.core.specimen import Specimen
+from outvote.core.states import State
+from outvote.dialects.keras.reference import reference
+from outvote.judge.compare import Outputs
+
+
+def reference_of(specimen: Specimen, blobs: BlobStore) -> Outputs | None:
+    """The outputs in float64; None where a layer is not covered."""
+    states: dict[str, list[State]] = {
+        item.name: [(array, None)]
+        for item, array in zip(specimen.model.inputs, specimen.inputs, strict=True)
+    }
+    for layer in specimen.model.layers:
+        if len(specimen.model.layers) > 1 and _makes_masks(layer):
+            return None  # masks are not carried from layer to layer here
+        layer, given = _with_masks(layer, states)
+        weights = [np.asarray(blobs.get(weight.digest)) for weight in layer.weights]
+        found = reference(layer, weights, given)
+        if found is None:
+            return None
+        states[layer.name] = [(array, None) for array in found]
+    arrays = tuple(states[r.producer][r.index][0] for r in specimen.model.outputs)
+    return Outputs(arrays, tuple(array.dtype.name for array in arrays))
+
+
+def _makes_masks(layer: Layer) -> bool:
+    return layer.kind == "Masking" or bool(layer.config.get("mask_zero"))
+
+
+def _with_masks(layer: Layer, states: Mapping[str, list[State]]) -> tuple[Layer, list[State]]:
+    """The layer without its argument `mask`, and its tensors with the masks that it named."""
+    named = layer.kwargs.get("mask")
+    plain = replace(layer, kwargs={k: v for k, v in layer.kwargs.items() if k != "mask"})
+    given = [states[ref.producer][ref.index] for ref in plain.refs()]
+    wanted = named if isinstance(named, list | tuple) else [named]
+    masks = [next(find_refs(item), None) for item in wanted]
+    for place, ref in enumerate(masks[: len(given)]):
+        if ref is not None:
+            given[place] = (given[place][0], states[ref.producer][ref.index][0])
+    return plain, given

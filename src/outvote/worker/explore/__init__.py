@@ -1,0 +1,1 @@
+"""The search of DeepXplore, inside a worker."""
