@@ -33,7 +33,7 @@ from outvote.campaign.probes.climb import Climb
 from outvote.campaign.probes.evolution import Evolution, ranges_request, run_flags
 from outvote.campaign.probes.genome import Genome
 from outvote.campaign.seeds import Seed, read_seeds
-from outvote.commands.fuzz.options import seeds_of
+from outvote.commands.blocks import seeds_of
 from outvote.commands.localize.run import LocalizeJob, locate
 from outvote.core.model import Model
 from outvote.dialects.keras.mutate.catalogue import Catalogue

@@ -18,8 +18,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from outvote.commands.check.run import silent
 from outvote.commands.targets.run import describe_targets
+from outvote.run.watch import silent
 from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import provide
 from outvote.targets.environments.store import Store

@@ -16,16 +16,17 @@ from typing import Any
 import numpy as np
 
 from ground_truth_faults import Fault
+from outvote.bench.reading import read_model
 from outvote.campaign.campaign import Campaign, Progress
 from outvote.campaign.job import Budget, FuzzJob
+from outvote.commands.blocks import seeds_of
+from outvote.commands.check.job import Checked, Job
 from outvote.commands.check.result import check_result
-from outvote.commands.check.run import Checked, Job, check_in, read_model
-from outvote.commands.fuzz.options import seeds_of
+from outvote.commands.check.run import check_in
 from outvote.core.outputs import outputs_of
 from outvote.core.target import Target
 from outvote.dialects.keras.zoo.catalog import GROUPS
-from outvote.findings.evidence import write_evidence
-from outvote.localize.isolated import distance
+from outvote.judge.compare import distance
 from outvote.run.local import Pool, Request
 from outvote.run.process import Limits
 from outvote.store.store import Store
@@ -115,7 +116,7 @@ def check_model(
     repros: dict[str, str] = {}
 
     def keep(pool: Pool, checked: Checked) -> None:
-        repros.update(write_evidence(pool, checked, out))
+        repros.update(checked.write_evidence(pool, out))
 
     job = Job(model, targets, data=data, limits=LIMITS, **more)
     return check_result(check_in(pool, job, keep=keep), repros)

@@ -21,13 +21,13 @@ from outvote.campaign.runner import Runner, Trial
 from outvote.campaign.seeds import Seed
 from outvote.core.arrays import Array
 from outvote.core.model import Model, Ref
-from outvote.core.outputs import outputs_of
+from outvote.core.outputs import Outputs, outputs_of
 from outvote.core.specimen import Specimen
-from outvote.dialects.keras.mutate.chains import Chain, Impossible
+from outvote.core.truth import Truth
+from outvote.dialects.keras.mutate.chains import Chain
 from outvote.findings.finding import Finding
-from outvote.judge.compare import Outputs, Settings
-from outvote.judge.truth import Truth
-from outvote.localize.isolated import distance
+from outvote.judge.compare import Settings, distance
+from outvote.mutate.registry import Impossible
 from outvote.mutate.tools import Tools
 from outvote.run.local import Pool, Request
 from outvote.targets.choose import BUILT_IN

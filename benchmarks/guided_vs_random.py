@@ -14,7 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from outvote.campaign.job import Budget, FuzzJob
-from outvote.commands.fuzz.options import seeds_of
+from outvote.commands.blocks import seeds_of
 from outvote.commands.fuzz.run import compare, start
 from outvote.report.compare import markdown as compare_markdown
 from outvote.targets.choose import BUILT_IN

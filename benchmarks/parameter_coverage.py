@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.campaign.job import Budget, FuzzJob
-from outvote.commands.fuzz.options import seeds_of
+from outvote.commands.blocks import seeds_of
 from outvote.commands.fuzz.run import start
 from outvote.targets.choose import BUILT_IN
 

@@ -25,8 +25,9 @@ import numpy as np
 
 from outvote.commands.bisect.result import bisect_result
 from outvote.commands.bisect.run import BisectJob, run_bisect
+from outvote.commands.check.job import Checked, Job
 from outvote.commands.check.result import check_result
-from outvote.commands.check.run import Checked, Job, check_in, run_check
+from outvote.commands.check.run import check_in, run_check
 from outvote.core.errors import UsageError
 from outvote.run.local import Pool
 from outvote.targets.choose import choose, known_targets, readers

@@ -21,11 +21,12 @@ from outvote.campaign.runner import Runner, Trial
 from outvote.campaign.seeds import Seed
 from outvote.core.case import Case, Data
 from outvote.core.model import REF, Input, Layer, Model, Ref
+from outvote.core.truth import Truth
 from outvote.dialects.keras.mutate.catalogue import Catalogue
-from outvote.dialects.keras.mutate.chains import Chain, Impossible
+from outvote.dialects.keras.mutate.chains import Chain
 from outvote.dialects.keras.mutate.maker import Maker
 from outvote.judge.compare import Settings
-from outvote.judge.truth import Truth
+from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Spec, Subject
 from outvote.mutate.tools import Tools
 from outvote.run.local import Pool, Request

@@ -21,7 +21,7 @@ from pathlib import Path
 from outvote.campaign.campaign import Campaign
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.runner import Runner
-from outvote.commands.fuzz.options import seeds_of
+from outvote.commands.blocks import seeds_of
 from outvote.run.local import Pool, Request
 from outvote.store.store import Store
 from outvote.targets.choose import BUILT_IN, choose

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from outvote.commands.check.run import Job, check_in
+from outvote.commands.check.job import Job
+from outvote.commands.check.run import check_in
 from outvote.run.local import Pool
 from outvote.targets.choose import BUILT_IN
 

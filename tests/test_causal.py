@@ -14,7 +14,7 @@ from conftest import fake
 from outvote.cli import main
 from outvote.commands.localize.run import LocalizeJob, locate, locate_in
 from outvote.commands.nan.run import HuntJob, hunt
-from outvote.judge.compare import Outputs
+from outvote.core.outputs import Outputs
 from outvote.localize.causal import Accident, Effect, causes, change_rate
 from outvote.run.local import Pool
 from outvote.search.genetic import GeneticSettings

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from conftest import fake
-from outvote.api import run_job
+from outvote.commands.check.job import Checked, Job
 from outvote.commands.check.result import check_result
-from outvote.commands.check.run import Checked, Job, run_check
+from outvote.commands.check.run import run_check, run_job
 from outvote.core.case import balanced_batch
 from outvote.core.errors import UsageError
 from outvote.core.target import Target

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from conftest import fake
+from outvote.bench.reading import reader
 from outvote.campaign.investigate import Investigator
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
-from outvote.campaign.seeds import reader
 from outvote.cli import main
 from outvote.commands.fuzz.run import report, resume, start
 from outvote.core.errors import UsageError

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from conftest import fake
+from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
-from outvote.commands.check.run import Job, run_check
+from outvote.commands.check.run import run_check
 from outvote.core.target import Target
 from outvote.report.check.html import render as render_html
 from outvote.report.check.markdown import render

@@ -15,11 +15,12 @@ import pytest
 
 import outvote
 from conftest import fake
-from outvote.commands.check.run import read_model, silent
+from outvote.bench.reading import read_model
 from outvote.commands.targets.run import describe_targets
 from outvote.judge.compare import Settings
 from outvote.localize.layers import localize
 from outvote.run.local import Pool
+from outvote.run.watch import silent
 from outvote.targets.choose import BUILT_IN, choose
 
 SOURCE = Path(outvote.__file__).parent

@@ -12,7 +12,9 @@ from hypothesis.extra import numpy as hnp
 
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
-from outvote.judge.compare import Outputs, Settings, compare
+from outvote.core.outputs import Outputs
+from outvote.core.truth import Truth
+from outvote.judge.compare import Settings, compare
 from outvote.judge.distances import (
     accuracy,
     class_score,
@@ -21,7 +23,7 @@ from outvote.judge.distances import (
     distance_relative,
 )
 from outvote.judge.patterns import pattern_class, pattern_mad, pattern_relative
-from outvote.judge.truth import Truth, interpret
+from outvote.judge.truth import interpret
 from outvote.judge.vote import vote
 from outvote.targets.choose import BUILT_IN
 

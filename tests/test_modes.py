@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outvote.commands.check.run import Checked, Job, check_in
+from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.run import check_in
 from outvote.run.local import Pool
 from outvote.targets.choose import BUILT_IN
 

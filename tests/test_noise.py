@@ -9,15 +9,17 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from outvote.bench.noise import NoiseFloor, measure_noise
-from outvote.commands.check.run import Job, check_in, read_model
+from outvote.bench.noise import NoiseFloor, measure_noise, nudged
+from outvote.bench.reading import read_model
+from outvote.commands.check.job import Job
+from outvote.commands.check.run import check_in
 from outvote.core.case import Data
 from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.outputs import Outputs
 from outvote.core.target import Outcome, Run
-from outvote.judge.compare import Outputs, Settings, compare
+from outvote.core.truth import Truth
+from outvote.judge.compare import Settings, compare
 from outvote.judge.distances import noise_of
-from outvote.judge.truth import Truth
-from outvote.localize.isolated import nudged
 from outvote.run.local import Pool, Request
 
 MODEL = Model(

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from conftest import PLANTED
-from outvote.commands.check.run import Job, check_in
-from outvote.findings.evidence import write_evidence
+from outvote.commands.check.job import Job
+from outvote.commands.check.run import check_in
 from outvote.judge.compare import Settings
 from outvote.run.local import Pool
 
@@ -124,7 +124,7 @@ def test_the_evidence_proves_it_without_outvote(
     """repro.py exits 1 while the bug is there, and 0 once the fault is taken out."""
     path = keras_file(MODELS["batchnorm_epsilon"][0])
     checked = check_in(real_pool, job_for(path, real_pool, "torch"))
-    (repro,) = write_evidence(real_pool, checked, tmp_path).values()
+    (repro,) = checked.write_evidence(real_pool, tmp_path).values()
     script = tmp_path / repro
     bad = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert bad.returncode == 1, bad.stdout + bad.stderr
@@ -140,8 +140,8 @@ def test_the_evidence_proves_it_without_outvote(
 
 def test_masks_travel_into_the_evidence(real_pool: Pool, keras_file: Callable[..., Path]) -> None:
     """A recurrent layer's one-layer model takes the mask it had as an input."""
+    from outvote.bench.reading import read_model
     from outvote.bench.stepping import steps
-    from outvote.commands.check.run import read_model
     from outvote.core.cuts import one_layer
 
     path = keras_file(

@@ -13,13 +13,13 @@ import pytest
 from outvote.core.model import Layer, Model, Ref
 from outvote.core.target import Run
 from outvote.dialects.keras.mutate.catalogue import NOT_DRAWN, Catalogue
-from outvote.dialects.keras.mutate.chains import Chain, Impossible
+from outvote.dialects.keras.mutate.chains import Chain
 from outvote.dialects.keras.mutate.maker import Maker
 from outvote.dialects.keras.mutate.neurons import neuron_count
 from outvote.dialects.keras.mutate.parameters import PARAMETERS
 from outvote.dialects.keras.mutate.unusual import WAYS
 from outvote.dialects.keras.mutate.values import LEFT_ALONE
-from outvote.mutate.registry import all_rules, mutate
+from outvote.mutate.registry import Impossible, all_rules, mutate
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
 from outvote.run.local import Pool, Request

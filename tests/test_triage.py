@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import fake
-from outvote.commands.check.run import Checked, Job, run_check
+from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.run import run_check
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.specimen import Specimen, fitted
@@ -369,7 +370,6 @@ def test_a_live_bug_becomes_a_script_of_forty_lines(
 ) -> None:
     """torch's average pooling with padding "same" divides by the wrong number (Keras 3.15.1)."""
     from outvote.commands.check.run import check_in
-    from outvote.findings.evidence import write_evidence
 
     path = keras_file(
         """
@@ -389,7 +389,7 @@ model = keras.Model(x, layers.Dense(3)(layers.Flatten()(y)))
     assert (first.parameter, first.value, first.cured_by) == ("padding", "same", ("valid",))
     assert finding.parameters == {"padding": "same"}
     assert finding.proof.specimen.numbers < 20
-    (repro,) = write_evidence(real_pool, checked, tmp_path).values()
+    (repro,) = checked.write_evidence(real_pool, tmp_path).values()
     text = (tmp_path / repro).read_text()
     assert len(text.splitlines()) <= 42
     assert "outvote" not in text

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from outvote.api import run_job
-from outvote.commands.check.run import Checked, Job, check_in, read_model
+from outvote.bench.reading import read_model
+from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.run import check_in, run_job
 from outvote.commands.localize.run import LocalizeJob, locate
 from outvote.core.target import Outcome, Run, Target
 from outvote.run.local import Pool, Request

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from conftest import fake
-from outvote.commands.check.run import Job, read_model, run_check
+from outvote.bench.reading import read_model
+from outvote.commands.check.job import Job
+from outvote.commands.check.run import run_check
 from outvote.core.target import Outcome, Run
 from outvote.run.local import Pool, Request
 from outvote.run.process import Limits

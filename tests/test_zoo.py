@@ -15,8 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from outvote.bench.reading import read_model
 from outvote.cli import main
-from outvote.commands.check.run import Job, check_in, read_model
+from outvote.commands.check.job import Job
+from outvote.commands.check.run import check_in
 from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.errors import UsageError

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any
 from outvote.core.version import VERSION
 
 if TYPE_CHECKING:
-    from outvote.api import Result, check
-    from outvote.explore.api import Exploration, explore_models, find_pollution, measure_coverage
+    from outvote.api import (
+        Exploration,
+        check,
+        explore_models,
+        find_pollution,
+        measure_coverage,
+    )
+    from outvote.core.result import Result
 
 __version__ = VERSION
 __all__ = [
@@ -20,17 +26,12 @@ __all__ = [
     "find_pollution",
     "measure_coverage",
 ]
-_EXPLORING = ("Exploration", "explore_models", "find_pollution", "measure_coverage")
 
 
 def __getattr__(name: str) -> Any:
     """Import the work only when it is asked for: `import outvote` stays instant."""
-    if name in ("check", "Result"):
+    if name in __all__:
         from outvote import api
 
         return getattr(api, name)
-    if name in _EXPLORING:
-        from outvote.explore import api as exploring
-
-        return getattr(exploring, name)
     raise AttributeError(f"module 'outvote' has no attribute {name!r}")

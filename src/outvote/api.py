@@ -1,45 +1,30 @@
-"""`outvote.check(model, x, y, targets=[...])`: the same job from Python."""
+"""The commands from Python: `outvote.check(model, x, y, targets=[...])` and the others."""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from outvote.commands.check.result import check_result
-from outvote.commands.check.run import Checked, Job, Watch, run_check, silent
+from outvote.commands.check.job import Job
+from outvote.commands.check.run import run_job
+from outvote.commands.coverage.run import CoverageJob
+from outvote.commands.explore import run as doing
+from outvote.commands.pollution.run import SEEDS, STEP
 from outvote.config import load_config
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
-from outvote.findings.evidence import write_evidence
-from outvote.findings.gate import STRICT, Gate
+from outvote.core.result import Result
+from outvote.core.target import Target
+from outvote.explore.choosing import confirming_target, searching_target
+from outvote.explore.job import ExploreJob
+from outvote.explore.votes import labels_of, majority
 from outvote.judge.compare import Settings
-from outvote.run.local import Pool
 from outvote.targets.choose import choose, known_targets
-from outvote.targets.environments.provide import Announce, unseen
-
-
-@dataclass(frozen=True)
-class Result:
-    """What was found. `data` is what result.json holds."""
-
-    data: dict[str, Any]
-    folder: Path | None
-
-    @property
-    def consistent(self) -> bool:
-        return bool(self.data.get("verdict") == "consistent")
-
-    @property
-    def findings(self) -> list[dict[str, Any]]:
-        return list(self.data["findings"])
-
-    def __str__(self) -> str:
-        return str(self.data["summary"])
 
 
 def check(
@@ -80,56 +65,6 @@ def check(
         return run_job(job, Path(out) if out else None)
 
 
-def run_job(
-    job: Job,
-    out: Path | None,
-    watch: Watch = silent,
-    announce: Announce = unseen,
-    gate: Gate = STRICT,
-) -> Result:
-    """Run a job and, where a folder is given, write every report into it."""
-    repros: dict[str, str] = {}
-    if out is not None:
-        prepare_folder(out)
-
-    def keep(pool: Pool, checked: Checked) -> None:
-        if out is not None:
-            repros.update(saved(lambda: write_evidence(pool, checked, out), out))
-
-    checked = run_check(job, watch, keep, announce)
-    data = gate.judged(check_result(checked, repros))
-    if out is not None:
-        from outvote.report import write_all
-
-        saved(lambda: write_all(data, out), out)
-    return Result(data, out)
-
-
-def prepare_folder(out: Path) -> None:
-    """Make sure, before hours of work, that results can be written."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / ".outvote-probe"
-        probe.write_bytes(b"x" * 4096)
-        probe.unlink()
-    except OSError as error:
-        raise UsageError(
-            f"the output folder {out} cannot be written ({error.strerror}); "
-            "choose another with --out"
-        ) from error
-
-
-def saved(write: Any, out: Path) -> Any:
-    """What `write` returns; a disk that is full or read-only is an error for the user."""
-    try:
-        return write()
-    except OSError as error:
-        raise UsageError(
-            f"writing the results into {out} failed ({error.strerror}); "
-            "free some space, or choose another folder with --out, and run again"
-        ) from error
-
-
 def as_file(model: Any, folder: Path, name: str = "model") -> Path:
     """The path of a model; one that lives in memory is saved under this name first."""
     if isinstance(model, str | Path):
@@ -152,3 +87,130 @@ def as_arrays(x: Array | Sequence[Array] | None, y: Array | None) -> dict[str, A
     several = isinstance(x, list | tuple)
     arrays = {f"x{i}": np.asarray(a) for i, a in enumerate(x)} if several else {"x": np.asarray(x)}
     return arrays if y is None else {**arrays, "y": np.asarray(y)}
+
+
+Inputs = Array | Sequence[Array]
+
+
+@dataclass(frozen=True)
+class Exploration(Result):
+    """What `explore_models` found; rows of `inputs`, `seed` and `label` belong together."""
+
+    inputs: list[Array]  # generated, one array per input of the models
+    seed: Array  # the row of x that each was made of
+    label: Array  # what the majority of the models says; -1 without a majority
+
+
+def explore_models(
+    models: Sequence[Any],
+    x: Inputs,
+    *,
+    constraint: str = "light",
+    target: str | None = None,
+    confirm: str | None = None,
+    out: str | Path | None = None,
+    config: str | Path | None = None,
+    **settings: Any,
+) -> Exploration:
+    """Search for inputs on which models (files, or live Keras models) differ.
+
+    `settings` are the fields of `outvote.explore.job.ExploreJob`: `iterations=50`, `step=5`,
+    `tolerance=0.1`, `limits_of_range=(0, 1)`, ... With `out`, the reports are written there.
+    """
+    known = _known(config)
+    searching = searching_target(target, known)
+    with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
+        job = ExploreJob(
+            models=_files(models, Path(folder)),
+            data=_data(x),
+            target=searching,
+            constraint=constraint,
+            confirm=confirming_target(confirm, searching, known),
+            **_checked(settings, ExploreJob),
+        )
+        data, explored = doing.explore_and_keep(job, _folder(out))
+    found = explored.found
+    if found is None:
+        none = np.zeros(0, int)
+        return Exploration(data, _folder(out), [], none, none)
+    labels = majority(labels_of(found, explored))
+    return Exploration(data, _folder(out), found.inputs, found.seed, labels)
+
+
+def measure_coverage(
+    model: Any,
+    x: Inputs,
+    *,
+    train: Inputs | None = None,
+    target: str | None = None,
+    out: str | Path | None = None,
+    config: str | Path | None = None,
+    **settings: Any,
+) -> Result:
+    """How much of a model the inputs exercise: `result.data["coverage"]`.
+
+    `settings` are the fields of `CoverageJob`, such as `threshold=0.5`.
+    """
+    with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
+        job = CoverageJob(
+            model=as_file(model, Path(folder)),
+            data=_data(x),
+            target=searching_target(target, _known(config)),
+            train=None if train is None else _data(train),
+            **_checked(settings, CoverageJob),
+        )
+        return Result(doing.measure_coverage(job, _folder(out)), _folder(out))
+
+
+def find_pollution(
+    clean: Any,
+    polluted: Any,
+    x: Array,
+    y: Array,
+    *,
+    target: str | None = None,
+    out: str | Path | None = None,
+    config: str | Path | None = None,
+    **settings: Any,
+) -> Result:
+    """Training samples (x, y) whose labels were falsified: `result.data["suspects"]`."""
+    usual = {"constraint": "none", "step": STEP, "count": SEEDS}
+    with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
+        job = ExploreJob(
+            models=_files([clean, polluted], Path(folder)),
+            data=_data(x, y),
+            target=searching_target(target, _known(config)),
+            **{**usual, **_checked(settings, ExploreJob)},
+        )
+        return Result(doing.find_pollution(job, _folder(out)), _folder(out))
+
+
+def _known(config: str | Path | None) -> Mapping[str, Target]:
+    loaded = load_config(Path(config) if config else None)
+    return known_targets(loaded.targets, loaded.folder)
+
+
+def _files(models: Sequence[Any], folder: Path) -> tuple[Path, ...]:
+    if isinstance(models, str | Path) or not isinstance(models, Sequence):
+        raise UsageError(f"expected a list of models or of paths; received {type(models).__name__}")
+    if not models:
+        raise UsageError("models are held against each other; received an empty list")
+    return tuple(as_file(model, folder, f"model{n}") for n, model in enumerate(models, 1))
+
+
+def _data(x: Inputs, y: Array | None = None) -> dict[str, Array]:
+    return as_arrays(x, y) or {}
+
+
+def _folder(out: str | Path | None) -> Path | None:
+    return Path(out) if out is not None else None
+
+
+def _checked(settings: dict[str, Any], job: type[ExploreJob | CoverageJob]) -> dict[str, Any]:
+    """Settings that the job has; a slip of the pen is told."""
+    given = {"models", "model", "data", "target", "train", "confirm"}
+    known = [field.name for field in fields(job) if field.name not in given]
+    for name in settings:
+        if name not in known:
+            raise UsageError(f"there is no setting {name!r}; there are {', '.join(sorted(known))}")
+    return settings

@@ -11,15 +11,15 @@ import numpy as np
 
 from outvote.bench.noise import PROBES
 from outvote.core.model import Weight
-from outvote.core.outputs import outputs_of
+from outvote.core.outputs import Outputs, outputs_of
 from outvote.core.specimen import Specimen, weights_for
 from outvote.core.target import Outcome, Run, Target
-from outvote.judge.compare import Outputs, Settings, mismatch_of, only_width_differs
+from outvote.judge.compare import Settings, distance, mismatch_of, only_width_differs
 from outvote.judge.distances import noise_of
 from outvote.judge.observation import Observation
 from outvote.judge.refusals import Answers, vote_on
+from outvote.judge.tolerance import tolerance_of
 from outvote.judge.vote import Vote
-from outvote.localize.isolated import distance, tolerance_of
 from outvote.run.local import Pool, Request
 
 _DEATHS = 2  # of a worker in a row, that are put down to the specimen

@@ -13,8 +13,9 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.case import Data
 from outvote.core.model import Model
+from outvote.core.outputs import Outputs
 from outvote.core.target import Target
-from outvote.judge.compare import Comparison, Outputs
+from outvote.judge.compare import Comparison
 from outvote.judge.distances import distance_relative, noise_of
 from outvote.run.local import Pool, Request
 
@@ -112,3 +113,20 @@ def choose_instruments(finished: Mapping[str, Target]) -> list[str]:
     # Theano compiles for minutes; TensorFlow, beside it, does not.
     graphs = [name for name in finished if finished[name].backend != "theano"]
     return quick or eager or graphs or list(finished)
+
+
+def nudged(array: Array, rng: np.random.Generator) -> Array:
+    """An array moved by about one unit in the last place of each element and of its mean size.
+
+    Exact zeros stay: they are padding, or masked, or what a ReLU cut off, and no rounding.
+    """
+    if array.dtype.kind != "f":
+        return array
+    epsilon = np.finfo(array.dtype).eps
+    with np.errstate(invalid="ignore", over="ignore"):
+        wide = array.astype(np.float64)
+        size = np.abs(wide)
+        finite = size[np.isfinite(size)]
+        mean = finite.mean() if finite.size else 0.0
+        moved = wide + epsilon * (size + mean) * rng.choice([-1.0, 1.0], size=array.shape)
+        return np.where(np.isfinite(wide) & (wide != 0), moved, wide).astype(array.dtype)

@@ -11,9 +11,9 @@ from typing import Any
 
 from outvote.core.arrays import Array
 from outvote.core.model import Layer, Model
+from outvote.core.outputs import Outputs
 from outvote.core.states import State, pack, unpack
 from outvote.core.target import Run
-from outvote.judge.compare import Outputs
 from outvote.run.local import Pool, Request
 
 

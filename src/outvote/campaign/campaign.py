@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outvote.campaign.family import Birth, Family, Lost, Mutant
+from outvote.bench.reading import reader, require_started
+from outvote.campaign.family import Family, Lost, Mutant
 from outvote.campaign.investigate import Investigator, Report
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.keeper import Keeper
@@ -23,8 +24,7 @@ from outvote.campaign.probes.illegal import Refusals, findings_of, refusals
 from outvote.campaign.probes.prober import PROBES, Prober
 from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.runner import Runner, Trial, inside
-from outvote.campaign.seeds import Seed, read_seeds, reader, with_truth
-from outvote.commands.check.run import require_started
+from outvote.campaign.seeds import Seed, read_seeds, with_truth
 from outvote.core.errors import UsageError
 from outvote.core.target import Run
 from outvote.dialects.keras.mutate.catalogue import Catalogue
@@ -35,6 +35,7 @@ from outvote.mutate.tools import Tools
 from outvote.run.local import Pool, Request
 from outvote.search.registry import strategy
 from outvote.search.strategy import Choice, Memory, Outcome, Strategy
+from outvote.store.rows import Birth
 from outvote.store.store import Row, Store
 from outvote.store.strongest import Strongest
 

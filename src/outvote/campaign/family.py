@@ -12,18 +12,9 @@ from outvote.core.model import Layer
 from outvote.mutate.registry import Rule, mutate
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
+from outvote.store.rows import Birth
 
 _KEPT = 256  # models in memory; others are made again when they are needed
-
-
-@dataclass(frozen=True)
-class Birth:
-    """How a mutant came to be."""
-
-    number: int
-    parent: int
-    rule: str
-    seed: int
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from outvote.bench.noise import inputs_to_probe, measure_noise
+from outvote.bench.reading import choose_reference
 from outvote.bench.stepping import Step, alone
 from outvote.campaign.oracle import Judged
 from outvote.campaign.runner import Runner, Trial
@@ -19,7 +20,7 @@ from outvote.core.cuts import one_layer
 from outvote.core.model import Layer, Model, digest_of
 from outvote.core.states import State
 from outvote.core.target import Outcome, Target
-from outvote.findings.blame import Blame, choose_reference, told_by
+from outvote.findings.blame import Blame, told_by
 from outvote.findings.finding import Finding, findings_from_faults, head_of, parameters_of
 from outvote.judge.compare import Comparison, Settings
 from outvote.localize.isolated import judge_step

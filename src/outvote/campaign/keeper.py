@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from outvote.campaign.investigate import Report
-from outvote.commands.check.result import finding_result
 from outvote.core.model import Model
 from outvote.core.target import Run, Target
 from outvote.findings.evidence import write_finding
 from outvote.findings.finding import Finding
+from outvote.findings.result import finding_result
 from outvote.run.local import Pool
 from outvote.store.store import Store
 

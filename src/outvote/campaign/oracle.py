@@ -9,11 +9,10 @@ from itertools import combinations
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.outputs import Hidden, hidden_of, outputs_of
+from outvote.core.outputs import Hidden, Outputs, hidden_of, outputs_of
 from outvote.core.target import Outcome, Run
-from outvote.judge.compare import Comparison, Outputs, Settings, compare_all
-from outvote.judge.truth import Truth
-from outvote.localize.isolated import distance
+from outvote.core.truth import Truth
+from outvote.judge.compare import Comparison, Settings, compare_all, distance
 
 Pair = tuple[str, str]
 _SCREEN = 1e-5  # relative difference of a hidden layer that is worth a closer look

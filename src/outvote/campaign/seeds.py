@@ -7,18 +7,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from outvote.bench.reading import reader
 from outvote.campaign.job import FuzzJob, SeedFile
-from outvote.commands.check.run import reading_order
 from outvote.core.case import Case, fit, load_data, random_data
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
-from outvote.core.target import Target
+from outvote.core.outputs import Outputs
+from outvote.core.truth import Truth
 from outvote.dialects.keras.files import inspect
-from outvote.judge.compare import Outputs
-from outvote.judge.truth import Truth, interpret
+from outvote.judge.truth import interpret
 from outvote.mutate.subject import Subject
 from outvote.run.local import Pool, Request
-from outvote.targets.choose import readers
 
 
 @dataclass(frozen=True)
@@ -72,13 +71,3 @@ def with_truth(seed: Seed, outputs: Outputs) -> Seed:
         return seed
     answer = np.nan_to_num(outputs.arrays[0].astype(np.float64))
     return replace(seed, case=replace(seed.case, truth=Truth(given=answer)))
-
-
-def reader(targets: Sequence[Target]) -> Target:
-    """Who reads models and says what new layers would be: as in a check, and quick at it."""
-    order = ("torch", "jax", "numpy", "tensorflow")
-    rank = {name: place for place, name in enumerate(order)}
-    return min(
-        [*targets, *readers(targets)],
-        key=lambda t: (reading_order(t), rank.get(t.backend, len(order))),
-    )

@@ -137,3 +137,29 @@ def _known(options: argparse.Namespace) -> dict[str, Any]:
 
     config = load_config(options.config)
     return dict(known_targets(config.targets, config.folder))
+
+
+def seeds_of(wanted: list[str], data: list[Path]) -> Any:
+    """Model files with their data; models of the zoo are built where they are not there yet."""
+    from outvote.campaign.job import SeedFile
+    from outvote.dialects.keras.zoo.seeds import seed_file
+
+    if not wanted:
+        raise UsageError("name at least one seed: a model file, or a name of `outvote zoo list`")
+    files = [name for name in wanted if _is_file(name)]
+    if len(data) > len(files):
+        raise UsageError(
+            f"--data was given {len(data)} times for {len(files)} model files; "
+            "models of the zoo bring their own data"
+        )
+    given = dict(zip(files, data, strict=False))
+    return tuple(
+        SeedFile(Path(name).stem, Path(name), given.get(name))
+        if name in files
+        else SeedFile(name, *seed_file(name))
+        for name in wanted
+    )
+
+
+def _is_file(name: str) -> bool:
+    return Path(name).suffix in (".keras", ".h5", ".hdf5") or Path(name).exists()

@@ -12,7 +12,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.model import Input, Model
-from outvote.judge.truth import Truth
+from outvote.core.truth import Truth
 
 _FREE_DIMENSION = 16  # size given to a free dimension of random inputs
 _KINDS = "buif"

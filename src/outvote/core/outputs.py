@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from outvote.core.arrays import Array
 from outvote.core.states import State, unpack
 from outvote.core.target import Run
-from outvote.judge.compare import Outputs
 
 
 @dataclass(frozen=True)
@@ -33,3 +33,11 @@ def hidden_of(run: Run) -> Hidden:
         states[name] = unpack(told["masked"], queue[:size])
         queue = queue[size:]
     return Hidden(states, {name: told["dtypes"] for name, told in watched.items()})
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """What one target gave for all inputs: arrays and the dtypes it said they have."""
+
+    arrays: tuple[Array, ...]
+    dtypes: tuple[str, ...]

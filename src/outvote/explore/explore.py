@@ -11,7 +11,6 @@ from pathlib import Path
 
 import numpy as np
 
-from outvote.commands.check.run import Watch, silent
 from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
 from outvote.core.errors import UsageError
@@ -25,6 +24,7 @@ from outvote.explore.retraining import retrain
 from outvote.explore.second_target import confirmed, open_confirmer, require_another
 from outvote.explore.subjects import kind_of_answers, read_subjects, require_comparable
 from outvote.run.local import Pool
+from outvote.run.watch import Watch, silent
 
 
 def run_explore(job: ExploreJob, watch: Watch = silent) -> Explored:

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from outvote.commands.check.run import Watch, silent
 from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
 from outvote.core.errors import UsageError
@@ -21,6 +20,7 @@ from outvote.explore.baselines import adversarial_inputs, random_inputs
 from outvote.explore.job import Explored, ExploreJob, Retraining, Subject
 from outvote.explore.votes import labels_of, majority
 from outvote.run.local import Pool, Request
+from outvote.run.watch import Watch, silent
 
 Labelled = tuple[list[Array], Array]  # inputs, and a label for each
 FINDS = "finds"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from outvote.commands.check.run import read_model
+from outvote.bench.reading import read_model
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.explore.job import ExploreJob, Subject

@@ -9,10 +9,13 @@ from itertools import combinations
 import numpy as np
 
 from outvote.bench.noise import NoiseFloor
+from outvote.bench.reading import choose_reference
 from outvote.core.case import Case, balanced_batch
+from outvote.core.outputs import Outputs
 from outvote.core.target import Outcome, Run, Target
 from outvote.findings.finding import Finding, findings_from_failures, findings_from_faults
-from outvote.judge.compare import BEYOND_ROUNDING, Comparison, Outputs, Settings, model_tolerance
+from outvote.judge.compare import Comparison, Settings
+from outvote.judge.tolerance import BEYOND_ROUNDING, model_tolerance
 from outvote.judge.vote import Vote, vote
 from outvote.localize.layers import Localization, localize
 from outvote.localize.whole_graph import first_deviating_layer
@@ -189,13 +192,6 @@ def told_by(finding: Finding) -> set[str]:
     """The targets of a finding, and those whose refusal speaks against them."""
     refused = finding.fault if finding.fault and finding.fault.is_refused else None
     return {*finding.targets, *(refused.failures if refused else ())}
-
-
-def choose_reference(candidates: Sequence[str], targets: Mapping[str, Target]) -> str:
-    """The candidate to compare with: released and eager if there is one."""
-    return min(
-        candidates, key=lambda name: (targets[name].setup is not None, not targets[name].is_eager)
-    )
 
 
 def amplified_rounding(

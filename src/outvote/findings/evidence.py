@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from outvote.bench.bench import Bench
-from outvote.commands.check.run import Checked
 from outvote.core.arrays import Array
 from outvote.core.cuts import one_layer
 from outvote.core.specimen import Specimen
@@ -27,13 +26,18 @@ from outvote.run.local import Pool, Request
 _TEMPLATE = Path(__file__).parents[1] / "dialects" / "keras" / "templates" / "repro.py.txt"
 
 
-def write_evidence(pool: Pool, checked: Checked, out: Path) -> dict[str, str]:
+def write_evidence(
+    pool: Pool,
+    findings: Sequence[Finding],
+    targets: Mapping[str, Target],
+    hellos: Mapping[str, Run],
+    out: Path,
+) -> dict[str, str]:
     """A folder per finding; returns the repro script of each fingerprint that has one."""
     repros = {}
     _remove_old(out / "findings")
-    targets = {target.name: target for target in checked.job.targets}
-    for finding in checked.findings:
-        script = write_finding(pool, finding, targets, checked.hellos, out)
+    for finding in findings:
+        script = write_finding(pool, finding, targets, hellos, out)
         if script is not None:
             repros[finding.fingerprint] = script
     return repros

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from outvote.core.model import Layer, Model, digest_of
+from outvote.core.outputs import Outputs
 from outvote.core.specimen import Specimen
 from outvote.core.target import Outcome, Run, Target
-from outvote.judge.compare import Outputs
 from outvote.judge.observation import Observation
 from outvote.judge.vote import Vote, vote
 from outvote.localize.causal import Cause

@@ -9,9 +9,11 @@ from itertools import combinations
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.outputs import Outputs
+from outvote.core.truth import Truth
 from outvote.judge.distances import accuracy, distance_class, distance_mad, distance_relative
 from outvote.judge.patterns import Pattern, pattern_class, pattern_mad, pattern_relative
-from outvote.judge.truth import Truth
+from outvote.judge.tolerance import model_tolerance
 
 METRICS = ("class", "mad", "relative")
 
@@ -27,14 +29,6 @@ class Settings:
     p: float = 0.0  # percent of inputs that must reach the threshold (and at least one)
     tolerance: float | None = None  # relative distance that needs no explanation; None: by dtype
     noise_factor: float = 10.0  # how many times the noise floor still counts as rounding
-
-
-@dataclass(frozen=True)
-class Outputs:
-    """What one target gave for all inputs: arrays and the dtypes it said they have."""
-
-    arrays: tuple[Array, ...]
-    dtypes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -127,24 +121,6 @@ def only_width_differs(a: Outputs, b: Outputs) -> bool:
     return bool(pairs) and same and all(np.array_equal(x, y) for x, y in pairs)
 
 
-_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
-
-
-def base_tolerance(dtype: str, places: float) -> float:
-    """A relative distance of so many units in the last place; for integers, any at all."""
-    if dtype not in _EPSILON:
-        return float(np.finfo(np.float64).tiny)
-    return _EPSILON[dtype] * places
-
-
-BEYOND_ROUNDING = 32  # times what rounding may explain: digits that are lost do not add up to that
-
-
-def model_tolerance(dtype: str) -> float:
-    """What a whole model may differ by without being asked why: 1e-5 in float32."""
-    return base_tolerance(dtype, 84 if dtype in ("float32", "float64") else 16)
-
-
 def top_k_accuracies(truth: Truth, output: Array, highest: int = 5) -> dict[str, float] | None:
     if truth.labels is None or output.shape != (*truth.labels.shape, truth.classes):
         return None
@@ -171,3 +147,12 @@ def _measure(
         limit = model_tolerance(dtype) if settings.tolerance is None else settings.tolerance
         found.append(judged("relative", limit, d, pattern_relative(d)))
     return found
+
+
+def distance(a: Outputs, b: Outputs) -> float:
+    """Largest relative distance over the outputs; infinite on a mismatch, NaN on one-sided NaN."""
+    if mismatch_of(a, b) is not None:
+        return float("inf")
+    pairs = zip(a.arrays, b.arrays, strict=True)
+    flat = [distance_relative(x.reshape(1, -1), y.reshape(1, -1)) for x, y in pairs]
+    return float(np.max(np.concatenate(flat))) if flat else 0.0

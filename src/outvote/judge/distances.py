@@ -71,10 +71,6 @@ def accuracy(labels: Array, output: Array, k: int) -> float:
     return float((class_score(labels, output, k) > 0).mean())
 
 
-def one_hot(labels: Array, classes: int) -> Array:
-    return np.eye(classes)[labels.astype(np.int64)]
-
-
 def _per_instance(values: Array) -> Array:
     return values.reshape(len(values), int(np.prod(values.shape[1:])))  # -1 fails on no instances
 

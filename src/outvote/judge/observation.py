@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from outvote.core.outputs import Outputs
 from outvote.core.target import Run
-from outvote.judge.compare import Outputs
 from outvote.judge.vote import Vote
 
 

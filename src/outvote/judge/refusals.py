@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from outvote.core.arrays import Array
+from outvote.core.outputs import Outputs
 from outvote.core.target import Outcome, Run, Target
-from outvote.judge.compare import Outputs
 from outvote.judge.vote import Vote, vote
 
 

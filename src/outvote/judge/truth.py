@@ -3,36 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
-from outvote.judge.distances import one_hot
-
-
-@dataclass(frozen=True)
-class Truth:
-    """Ground truth for the model's first output."""
-
-    labels: Array | None = None
-    given: Array | None = None
-    classes: int = 0
-
-    @property
-    def kind(self) -> str:
-        if self.labels is not None:
-            return "labels"
-        return "none" if self.given is None else "values"
-
-    @cached_property
-    def values(self) -> Array | None:
-        """The vector that a perfect output would equal: labels as one-hot (CRADLE, III-B)."""
-        if self.labels is not None:
-            return one_hot(self.labels, self.classes)
-        return self.given
+from outvote.core.truth import Truth
 
 
 def interpret(truth: Array | None, shape: Sequence[int | None]) -> Truth:

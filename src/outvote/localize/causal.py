@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from outvote.judge.compare import Outputs, mismatch_of
+from outvote.core.outputs import Outputs
+from outvote.judge.compare import mismatch_of
 from outvote.localize.introduction import EPSILON, deviation
 
 T1 = 1000.0  # change rate of a layer that is suspected (section 3.3)

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from outvote.core.model import Model
-from outvote.judge.compare import Outputs, mismatch_of
+from outvote.core.outputs import Outputs
+from outvote.judge.compare import mismatch_of
 
 EPSILON = 1e-7
 

@@ -12,19 +12,20 @@ from itertools import combinations
 
 import numpy as np
 
+from outvote.bench.noise import nudged
 from outvote.bench.stepping import Step, call_alone
-from outvote.core.arrays import Array
 from outvote.core.model import Layer
+from outvote.core.outputs import Outputs
 from outvote.core.states import State
 from outvote.core.target import Target
-from outvote.judge.compare import Outputs, Settings, base_tolerance, mismatch_of, only_width_differs
-from outvote.judge.distances import distance_relative, noise_of
+from outvote.judge.compare import Settings, distance, mismatch_of, only_width_differs
+from outvote.judge.distances import noise_of
 from outvote.judge.refusals import Answers, vote_on
+from outvote.judge.tolerance import tolerance_of
 from outvote.judge.vote import Vote
 from outvote.run.local import Pool
 
 _PROBES = 2
-_LAST_PLACES = 8
 
 
 @dataclass(frozen=True)
@@ -60,15 +61,6 @@ class Fault:
         return self.vote.decided and all(name in self.failures for name in self.vote.majority)
 
 
-def distance(a: Outputs, b: Outputs) -> float:
-    """Largest relative distance over the outputs; infinite on a mismatch, NaN on one-sided NaN."""
-    if mismatch_of(a, b) is not None:
-        return float("inf")
-    pairs = zip(a.arrays, b.arrays, strict=True)
-    flat = [distance_relative(x.reshape(1, -1), y.reshape(1, -1)) for x, y in pairs]
-    return float(np.max(np.concatenate(flat))) if flat else 0.0
-
-
 def judge_step(
     pool: Pool, step: Step, reference: str, targets: Mapping[str, Target], settings: Settings
 ) -> tuple[dict[str, float], float, Fault | None]:
@@ -90,11 +82,6 @@ def judge_step(
     return distances, tolerance, _fault(step, distances, tolerance, targets)
 
 
-def tolerance_of(outputs: Outputs) -> float:
-    """What one layer may differ by without a look at its noise: less than a whole model."""
-    return max((base_tolerance(dtype, _LAST_PLACES) for dtype in outputs.dtypes), default=0.0)
-
-
 def noise_floor(
     pool: Pool,
     names: Sequence[str],
@@ -110,23 +97,6 @@ def noise_floor(
         for name, outputs in call_alone(pool, names, layer, moved).items():
             movements.setdefault(name, []).append(distance(plain[name], outputs))
     return float(noise_of(movements)) if movements else 0.0
-
-
-def nudged(array: Array, rng: np.random.Generator) -> Array:
-    """An array moved by about one unit in the last place of each element and of its mean size.
-
-    Exact zeros stay: they are padding, or masked, or what a ReLU cut off, and no rounding.
-    """
-    if array.dtype.kind != "f":
-        return array
-    epsilon = np.finfo(array.dtype).eps
-    with np.errstate(invalid="ignore", over="ignore"):
-        wide = array.astype(np.float64)
-        size = np.abs(wide)
-        finite = size[np.isfinite(size)]
-        mean = finite.mean() if finite.size else 0.0
-        moved = wide + epsilon * (size + mean) * rng.choice([-1.0, 1.0], size=array.shape)
-        return np.where(np.isfinite(wide) & (wide != 0), moved, wide).astype(array.dtype)
 
 
 def _fault(

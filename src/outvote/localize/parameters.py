@@ -19,15 +19,15 @@ from outvote.core.arrays import Array
 from outvote.core.cuts import one_layer
 from outvote.core.errors import UsageError
 from outvote.core.model import Layer, Model
+from outvote.core.outputs import Outputs
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run
 from outvote.dialects.keras.mutate.catalogue import Catalogue
 from outvote.dialects.keras.mutate.maker import Maker
 from outvote.dialects.keras.mutate.variants import can_vary, current, others, variant
-from outvote.judge.compare import Outputs
+from outvote.judge.tolerance import tolerance_of
 from outvote.localize.causal import T1, T2, Accident, Cause, Effect, causes, change_rate
 from outvote.localize.introduction import Introduction, deviation, introduction
-from outvote.localize.isolated import tolerance_of
 from outvote.mutate.subject import Spec
 from outvote.run.local import Pool, Request
 from outvote.search.genetic import GeneticSettings, Population

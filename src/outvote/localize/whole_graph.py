@@ -8,8 +8,8 @@ from dataclasses import replace
 from outvote.core.arrays import Array
 from outvote.core.model import Layer, Model, Ref
 from outvote.core.outputs import outputs_of
-from outvote.judge.compare import Settings, model_tolerance
-from outvote.localize.isolated import distance
+from outvote.judge.compare import Settings, distance
+from outvote.judge.tolerance import model_tolerance
 from outvote.run.local import Pool, Request
 
 

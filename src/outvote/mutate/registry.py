@@ -41,7 +41,6 @@ def all_rules() -> dict[str, Rule]:
 
 def mutate(rule: Rule, subject: Subject, tools: Tools, seed: Sequence[int]) -> Subject | None:
     """Apply a rule at a random site; None where it cannot be applied. Same seed, same mutant."""
-    from outvote.dialects.keras.mutate.chains import Impossible
 
     rng = np.random.default_rng(list(seed))
     sites = rule.sites(subject, tools)
@@ -56,3 +55,7 @@ def mutate(rule: Rule, subject: Subject, tools: Tools, seed: Sequence[int]) -> S
 
 
 Rules = Mapping[str, Rule]
+
+
+class Impossible(Exception):  # noqa: N818 - no error: this draw did not work out
+    """Nothing that was drawn fits here."""

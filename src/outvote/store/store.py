@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from outvote.campaign.family import Birth
 from outvote.core.errors import UsageError
+from outvote.store.rows import Birth
 
 FILE = "campaign.sqlite"
 _SCHEMA = 1

@@ -9,10 +9,10 @@ import numpy as np
 
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Layer, find_refs
+from outvote.core.outputs import Outputs
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
 from outvote.dialects.keras.reference import reference
-from outvote.judge.compare import Outputs
 
 
 def reference_of(specimen: Specimen, blobs: BlobStore) -> Outputs | None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from outvote.bench.bench import Bench
+from outvote.bench.reading import choose_reference
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.cuts import one_layer
@@ -17,7 +18,6 @@ from outvote.core.outputs import hidden_of
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
 from outvote.core.target import Target
-from outvote.findings.blame import choose_reference
 from outvote.findings.finding import Finding, Proof, cause_of, parameters_of, title_of
 from outvote.judge.compare import Settings
 from outvote.judge.observation import Observation

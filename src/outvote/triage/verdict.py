@@ -11,15 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from outvote.bench.bench import Bench
+from outvote.bench.noise import nudged
 from outvote.core.arrays import Array
-from outvote.core.outputs import outputs_of
+from outvote.core.outputs import Outputs, outputs_of
 from outvote.core.specimen import Specimen
 from outvote.dialects.keras.reference import is_exact
 from outvote.dialects.keras.widen import float64_of
-from outvote.judge.compare import BEYOND_ROUNDING, Outputs, base_tolerance, only_width_differs
+from outvote.judge.compare import only_width_differs
 from outvote.judge.distances import distance_relative
 from outvote.judge.observation import Observation
-from outvote.localize.isolated import nudged, tolerance_of
+from outvote.judge.tolerance import BEYOND_ROUNDING, base_tolerance, tolerance_of
 from outvote.triage.differences import Difference, listed
 from outvote.triage.exact import reference_of
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from outvote.campaign.family import Birth, Mutant, changed_layers
+from outvote.campaign.family import Mutant, changed_layers
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.probes.climb import Climb
 from outvote.campaign.probes.evolution import Evolution, Evolved
@@ -20,11 +20,12 @@ from outvote.campaign.probes.illegal import can_attempt, draw_attempt
 from outvote.campaign.seeds import Seed
 from outvote.core.arrays import Array
 from outvote.core.case import Data
-from outvote.judge.truth import Truth
+from outvote.core.truth import Truth
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
 from outvote.run.local import Pool
 from outvote.search.genetic import LEVELS
+from outvote.store.rows import Birth
 
 PROBES = ("ILL", *LEVELS)
 MOST_WEIGHTS = 4_000_000  # larger models do not evolve their weights: a population must fit

@@ -69,13 +69,13 @@ def add(commands: Any) -> None:
 
 
 def _bisect(options: argparse.Namespace) -> int:
-    from outvote.api import prepare_folder
     from outvote.commands.bisect.result import bisect_result
     from outvote.commands.bisect.run import BisectJob, run_bisect
     from outvote.commands.terminal import Terminal
     from outvote.config import load_config
     from outvote.core.requirements import checked
     from outvote.report import write_all
+    from outvote.report.folder import prepare_folder
     from outvote.run.process import Limits
     from outvote.targets.choose import choose, known_targets
 

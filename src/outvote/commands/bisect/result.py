@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from outvote.commands.bisect.run import Bisected, Probe
-from outvote.commands.check.result import SCHEMA, number
+from outvote.core.result import SCHEMA, number
 from outvote.core.version import VERSION
 
 

@@ -14,20 +14,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from outvote.bench.noise import measure_noise
+from outvote.bench.reading import read_model
 from outvote.commands.bisect.releases import Interval, narrowed
-from outvote.commands.check.run import Watch, read_model, silent
 from outvote.core.case import Case, Data, balanced_batch, fit, load_data, random_data
 from outvote.core.errors import UsageError
-from outvote.core.outputs import outputs_of
+from outvote.core.outputs import Outputs, outputs_of
 from outvote.core.requirements import version_key
 from outvote.core.target import Outcome, Run, Target
+from outvote.core.truth import Truth
 from outvote.dialects.keras.files import inspect
-from outvote.judge.compare import Outputs, Settings, mismatch_of, model_tolerance
-from outvote.judge.truth import Truth
+from outvote.judge.compare import Settings, distance, mismatch_of
+from outvote.judge.tolerance import model_tolerance
 from outvote.judge.vote import vote
-from outvote.localize.isolated import distance
 from outvote.run.local import Pool, Request
 from outvote.run.process import Limits
+from outvote.run.watch import Watch, silent
 from outvote.targets.choose import readers, with_versions
 from outvote.targets.environments import pip
 from outvote.targets.environments.provide import Announce, provide, unseen, yanked

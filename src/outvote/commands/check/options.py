@@ -139,8 +139,8 @@ def _add_options(check: argparse.ArgumentParser) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from outvote.api import run_job
-    from outvote.commands.check.run import Job
+    from outvote.commands.check.job import Job
+    from outvote.commands.check.run import run_job
     from outvote.commands.terminal import Terminal
     from outvote.config import load_config
     from outvote.judge.compare import METRICS, Settings

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-import base64
-import io
-import math
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from outvote.commands.check.job import Checked
 from outvote.commands.check.matrix import plain_of, version_matrix
-from outvote.commands.check.run import Checked
 from outvote.core.arrays import Array
 from outvote.core.case import Case
-from outvote.core.model import Layer, Model
+from outvote.core.result import SCHEMA, number, picture
 from outvote.core.target import Run
+from outvote.core.truth import Truth
 from outvote.core.version import VERSION
-from outvote.findings.finding import Finding, Proof, parameters_of
+from outvote.findings.result import finding_result
 from outvote.judge.compare import Comparison, top_k_accuracies
-from outvote.judge.truth import Truth
-from outvote.localize.introduction import Introduction
-from outvote.localize.layers import Localization
 
-SCHEMA = 1
 _EXAMPLES = 5
 _TOP = 5
 
@@ -191,138 +185,6 @@ def _unique(checked: Checked) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def finding_result(finding: Finding, model: Model, repros: Mapping[str, str]) -> dict[str, Any]:
-    layer = finding.layer
-    return {
-        "fingerprint": finding.fingerprint,
-        "kind": finding.kind,
-        "title": finding.title,
-        "reason": finding.reason,
-        "targets": list(finding.targets),
-        "accused": finding.accused,
-        "layer": layer.name if layer else None,
-        "layer_kind": layer.kind if layer else None,
-        "parameters": finding.parameters,
-        "causes": [vars(cause) for cause in finding.proof.causes] if finding.proof else [],
-        "config": parameters_of(layer) if layer else None,
-        "triage": finding.triage,
-        "distance": number(finding.distance),
-        "metric": finding.metric,
-        "inputs": list(finding.inputs),
-        "detail": finding.detail,
-        "repro": repros.get(finding.fingerprint),
-        "minimal": _minimal(finding.proof),
-        "evidence": _evidence(finding.proof),
-        "localization": localization_result(finding, model),
-    }
-
-
-def _minimal(proof: Proof | None) -> dict[str, Any] | None:
-    if proof is None:
-        return None
-    return {
-        "layers": len(proof.specimen.model.layers),
-        "numbers": proof.specimen.numbers,
-        "layers_before": proof.layers_before,
-        "numbers_before": proof.numbers_before,
-        "seconds": round(proof.seconds, 3),
-        "complete": proof.complete,
-    }
-
-
-def _evidence(proof: Proof | None) -> dict[str, Any] | None:
-    if proof is None:
-        return None
-    return {
-        "tolerance": number(proof.observed.tolerance),
-        "vote": proof.observed.vote.reason,
-        "reference": proof.source or None,
-        "errors": {name: number(error) for name, error in proof.errors.items()},
-        "shown_again": proof.shown,
-        "fresh_workers": proof.tried,
-    }
-
-
-def localization_result(finding: Finding, model: Model) -> dict[str, Any] | None:
-    """Both rankings and the map, for the accused against the reference."""
-    found = finding.localization
-    if found is None or not found.introductions:
-        return None
-    others = list(found.introductions)
-    shown = finding.accused or next((n for n in finding.targets if n in others), others[0])
-    if shown not in others:
-        shown = others[0]
-    rates = found.introductions[shown]
-    alone = found.isolated[shown]
-    faulty = [f.layer.name for f in found.faults]
-    kinds = {layer.name: layer.kind for layer in model.layers}
-    inputs = {item.name for item in model.inputs}
-    nodes = [_input_node(name) for name in sorted(inputs)]
-    nodes += [_node(layer, found, rates, alone, faulty) for layer in model.layers]
-    return {
-        "targets": [found.reference, shown],
-        "input": finding.inputs[0] if finding.inputs else None,
-        "introduction_rate": {
-            "threshold": number(rates.threshold),
-            "first": rates.first,
-            "ranking": _ranking(rates.rate, kinds),
-        },
-        "isolated": {
-            "first": faulty[0] if faulty else None,
-            "ranking": _ranking(alone, kinds),
-        },
-        "map": {
-            "nodes": nodes,
-            "edges": [[source, layer.name] for layer in model.layers for source in layer.inputs],
-        },
-    }
-
-
-def _input_node(name: str) -> dict[str, Any]:
-    return {
-        "id": name,
-        "kind": "Input",
-        "delta": 0.0,
-        "rate": None,
-        "red": False,
-        "isolated": None,
-        "tolerance": None,
-        "faulty": False,
-        "shape": None,
-        "config": {},
-    }
-
-
-def _node(
-    layer: Layer,
-    found: Localization,
-    rates: Introduction,
-    alone: Mapping[str, float],
-    faulty: Collection[str],
-) -> dict[str, Any]:
-    name = layer.name
-    return {
-        "id": name,
-        "kind": layer.kind,
-        "delta": number(rates.delta.get(name)),
-        "rate": number(rates.rate.get(name)),
-        "red": name in rates.red,
-        "isolated": number(alone.get(name)),
-        "tolerance": number(found.tolerances.get(name)),
-        "faulty": name in faulty,
-        "shape": list(found.shapes[name]) if name in found.shapes else None,
-        "config": parameters_of(layer),
-    }
-
-
-def _ranking(values: Mapping[str, float], kinds: Mapping[str, str]) -> list[dict[str, Any]]:
-    def size(name: str) -> float:
-        return math.inf if math.isnan(values[name]) else values[name]
-
-    ordered = sorted(values, key=size, reverse=True)
-    return [{"layer": n, "kind": kinds[n], "value": number(values[n])} for n in ordered]
-
-
 def _examples(case: Case, checked: Checked) -> list[dict[str, Any]]:
     """The most inconsistent inputs, with each target's answer."""
     indices: dict[int, None] = {}
@@ -359,25 +221,3 @@ def _answer(output: Array) -> dict[str, Any]:
         best = np.argsort(-np.nan_to_num(output.astype(np.float64), nan=-np.inf))[:_TOP]
         return {"top": [[int(i), number(float(output[i]))] for i in best]}
     return {"values": [number(float(v)) for v in output.reshape(-1)[:_TOP]]}
-
-
-def picture(array: Array, limits: tuple[float, float] | None = None) -> str | None:
-    """An input as a PNG data URI, if it looks like an image; black and white are its `limits`."""
-    if array.ndim == 3 and array.shape[-1] in (1, 3) and min(array.shape[:2]) >= 4:
-        image = array[..., 0] if array.shape[-1] == 1 else array
-    elif array.ndim == 2 and min(array.shape) >= 8 and array.dtype.kind == "f":
-        image = array
-    else:
-        return None
-    from PIL import Image
-
-    low, high = limits or (float(np.nanmin(image)), float(np.nanmax(image)))
-    scaled = (np.nan_to_num(image.astype(np.float64)) - low) / ((high - low) or 1.0) * 255
-    buffer = io.BytesIO()
-    Image.fromarray(np.clip(scaled, 0, 255).astype(np.uint8)).save(buffer, "PNG")
-    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
-
-
-def number(value: float | None) -> float | None:
-    """A float that JSON can hold; null for NaN and infinity."""
-    return None if value is None or not math.isfinite(value) else float(value)

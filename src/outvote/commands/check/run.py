@@ -6,95 +6,42 @@ measure the noise floor → localise → findings → result.
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from outvote.bench.noise import NoiseFloor, choose_instruments, inputs_to_probe, measure_noise
+from outvote.bench.reading import read_model, require_started
+from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.result import check_result
 from outvote.core.arrays import Array
 from outvote.core.case import Case, Data, balanced_batch, fit, load_data, random_data
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
-from outvote.core.outputs import outputs_of
-from outvote.core.requirements import keras_of, version_key
-from outvote.core.target import Outcome, Run, Target
+from outvote.core.outputs import Outputs, outputs_of
+from outvote.core.result import Result
+from outvote.core.target import Run
+from outvote.core.truth import Truth
 from outvote.dialects.keras.files import inspect
 from outvote.findings.blame import Blame, amplified_rounding
 from outvote.findings.finding import Finding
-from outvote.judge.compare import Comparison, Outputs, Settings, base_tolerance, compare_all
+from outvote.findings.gate import STRICT, Gate
+from outvote.judge.compare import Comparison, Settings, compare_all
 from outvote.judge.distances import spread
-from outvote.judge.truth import Truth, interpret
+from outvote.judge.tolerance import base_tolerance
+from outvote.judge.truth import interpret
+from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import Pool, Request
-from outvote.run.process import Limits
+from outvote.run.watch import Watch, silent
 from outvote.targets.choose import readers
 from outvote.targets.environments.provide import Announce, provide, unseen
 from outvote.triage.confirm import confirmed
 from outvote.triage.examine import Examiner
 
-Watch = Callable[[str, Pool, Sequence[str]], AbstractContextManager[object]]
 _RANDOM_INPUTS = 8
 _HARDLY = 1e-3  # outputs that move less than this from input to input carry no evidence
 _CHAOTIC = 0.1  # a noise floor behind which any fault could hide
-
-
-@dataclass(frozen=True)
-class Job:
-    """Everything `check` is asked to do."""
-
-    model: Path
-    targets: tuple[Target, ...]
-    weights: Path | None = None
-    data: Path | Mapping[str, Array] | None = None
-    settings: Settings = field(default_factory=Settings)
-    limits: Limits = field(default_factory=Limits)
-    custom: Path | None = None
-    allow_code: bool = False
-    allow_nan: bool = False
-    allow_empty: bool = False  # data with no instances is what the user tests
-    count: int | None = None  # use the first so many inputs
-    batch_size: int = 32
-    seed: int = 0
-    jobs: int | None = None
-    links: tuple[str, ...] = ()  # folders or pages of wheels, for environments
-    every_layer: bool = False  # compare hidden layers even where the outputs agree
-    minimise: float = 20.0  # seconds to make one finding small; 0: leave findings as they are
-    confirm: int = 0  # fresh workers in which every finding must show again
-
-
-@dataclass
-class Checked:
-    """What is known so far; complete at the end, and worth keeping if the user stops early."""
-
-    job: Job
-    created: datetime = field(default_factory=lambda: datetime.now(UTC))
-    seconds: float = 0.0
-    interrupted: bool = False
-    hellos: dict[str, Run] = field(default_factory=dict)
-    case: Case | None = None
-    runs: dict[str, Run] = field(default_factory=dict)
-    outputs: dict[str, Outputs] = field(default_factory=dict)
-    comparisons: list[Comparison] = field(default_factory=list)
-    noise: NoiseFloor | None = None
-    explained: set[tuple[str, str]] = field(default_factory=set)
-    findings: list[Finding] = field(default_factory=list)
-    warnings: list[str] = field(default_factory=list)
-    peaks: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def verdict(self) -> str:
-        if any(finding.triage != "precision" for finding in self.findings):
-            return "inconsistent"
-        return "interrupted" if self.interrupted else "consistent"
-
-
-def silent(text: str, pool: Pool, names: Sequence[str]) -> AbstractContextManager[object]:
-    """A Watch for callers that want no progress."""
-    return nullcontext()
 
 
 def run_check(
@@ -274,47 +221,6 @@ def _case(job: Job, pool: Pool, arrays: Mapping[str, Array] | None) -> Case:
     return Case(model, shapes, data, truth)
 
 
-def read_model(
-    pool: Pool, path: Path, weights: Path | None, targets: Iterable[Target] | None = None
-) -> tuple[Model, list[list[int | None]]]:
-    """Read the file in the first worker that can; released libraries before patched ones."""
-    order = sorted(targets or pool.targets.values(), key=reading_order)
-    arguments = {
-        "path": str(path.absolute()),
-        "weights": str(weights.absolute()) if weights else None,
-    }
-    failures = []
-    for target in order:
-        run = pool.ask(target.name, Request("read", arguments))
-        if run.ok:
-            return Model.from_json(run.reply["model"]), run.reply["output_shapes"]
-        failures.append(run)
-        if run.reply.get("type") == "refused":
-            break
-    first = failures[-1] if failures[-1].reply.get("type") == "refused" else failures[0]
-    if first.outcome is Outcome.ERROR:
-        raise UsageError(first.message)
-    raise UsageError(f"reading {path} failed in {first.target}: {first.message}")
-
-
-def reading_order(target: Target) -> tuple[Any, ...]:
-    """Keras 3 reads, released before patched, and newest first: it knows the older forms too."""
-    keras = keras_of(target.requirements)
-    age = [-n for n in version_key(keras)] if keras else [-math.inf]
-    return (target.worker == "keras2", target.setup is not None, target.mode != "eager", age)
-
-
-def require_started(hellos: Mapping[str, Run]) -> None:
-    for name, run in hellos.items():
-        if not run.ok:
-            log = [] if run.reply else run.detail.strip().splitlines()
-            last = f" (last line of its log: {log[-1][:200]})" if log else ""
-            raise UsageError(
-                f"target {name!r} could not be started: {run.message}{last}; "
-                "leave it out with --targets, or see `outvote targets`"
-            )
-
-
 def _require_metric(settings: Settings, truth: Truth) -> None:
     applies = {"class": truth.kind == "labels", "mad": truth.kind != "none", "relative": True}
     if not any(applies[name] for name in settings.metrics):
@@ -398,3 +304,28 @@ def _noise(
         return None
     instruments = choose_instruments({name: pool.targets[name] for name in outputs})
     return measure_noise(pool, case.model, case.data, indices, outputs, instruments)
+
+
+def run_job(
+    job: Job,
+    out: Path | None,
+    watch: Watch = silent,
+    announce: Announce = unseen,
+    gate: Gate = STRICT,
+) -> Result:
+    """Run a job and, where a folder is given, write every report into it."""
+    repros: dict[str, str] = {}
+    if out is not None:
+        prepare_folder(out)
+
+    def keep(pool: Pool, checked: Checked) -> None:
+        if out is not None:
+            repros.update(saved(lambda: checked.write_evidence(pool, out), out))
+
+    checked = run_check(job, watch, keep, announce)
+    data = gate.judged(check_result(checked, repros))
+    if out is not None:
+        from outvote.report import write_all
+
+        saved(lambda: write_all(data, out), out)
+    return Result(data, out)

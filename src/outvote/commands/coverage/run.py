@@ -16,19 +16,20 @@ from typing import Any
 
 import numpy as np
 
-from outvote.commands.check.result import SCHEMA
-from outvote.commands.check.run import Watch, read_model, silent
+from outvote.bench.reading import read_model
 from outvote.commands.explore.result import THRESHOLDS, layer_coverage
 from outvote.core.arrays import Array
 from outvote.core.case import Data, fit, load_data
 from outvote.core.errors import UsageError
 from outvote.core.model import Model, digest_of
+from outvote.core.result import SCHEMA
 from outvote.core.target import Run, Target
 from outvote.core.version import VERSION
 from outvote.dialects.keras.files import inspect
 from outvote.explore.asking import ask
 from outvote.run.local import Pool
 from outvote.run.process import Limits
+from outvote.run.watch import Watch, silent
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from outvote.api import prepare_folder, saved
+from outvote.bench.reading import read_model
+from outvote.commands.check.job import Checked, Job
 from outvote.commands.check.result import check_result
-from outvote.commands.check.run import Checked, Job, Watch, check_in, read_model, silent
+from outvote.commands.check.run import check_in
 from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
 from outvote.core.errors import UsageError
@@ -27,12 +28,13 @@ from outvote.explore.asking import ask, open_explorer
 from outvote.explore.explore import prepare, require_neurons, require_sense
 from outvote.explore.job import Explored, ExploreJob, Subject
 from outvote.explore.legal import read_features
-from outvote.findings.evidence import write_evidence
 from outvote.findings.gate import STRICT, Gate
 from outvote.judge.compare import Settings
 from outvote.judge.distances import distance_relative
 from outvote.report import write_all
+from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import Pool, Request
+from outvote.run.watch import Watch, silent
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,7 @@ def between_in(
     repros: dict[str, str] = {}
 
     def keep(pool: Pool, checked: Checked) -> None:
-        repros.update(saved(lambda: write_evidence(pool, checked, out), out))
+        repros.update(saved(lambda: checked.write_evidence(pool, out), out))
 
     checked = check_in(pool, check, watch, keep)
     found = {**check_result(checked, repros), **_added(job, explored, checked, walk)}

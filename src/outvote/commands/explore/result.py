@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from outvote.commands.check.result import SCHEMA, number, picture
 from outvote.core.arrays import Array
+from outvote.core.result import SCHEMA, number, picture
 from outvote.core.version import VERSION
 from outvote.explore.job import Coverage, Differences, Explored
 from outvote.explore.legal import legal_range

@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from outvote.api import prepare_folder, saved
-from outvote.commands.check.run import Watch, silent
 from outvote.commands.coverage.run import CoverageJob, run_coverage
 from outvote.commands.explore.result import explore_result, save_inputs
 from outvote.commands.pollution.run import run_pollution
@@ -14,6 +12,8 @@ from outvote.explore.explore import run_explore
 from outvote.explore.job import Explored, ExploreJob
 from outvote.report import curves as explore_html
 from outvote.report import json_file
+from outvote.report.folder import prepare_folder, saved
+from outvote.run.watch import Watch, silent
 
 
 def explore(job: ExploreJob, out: Path, watch: Watch = silent) -> dict[str, Any]:

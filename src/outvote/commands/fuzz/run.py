@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from outvote.api import prepare_folder, saved
 from outvote.campaign.campaign import Campaign, Watch
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.rules import chosen_rules, rules_of
@@ -17,6 +16,7 @@ from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.findings.gate import STRICT, Gate
 from outvote.report import write_all
+from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import Pool
 from outvote.search.registry import strategies
 from outvote.store.comparison import compared

@@ -11,26 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from outvote.api import prepare_folder, saved
-from outvote.campaign.seeds import reader
-from outvote.commands.check.run import Watch, read_model, require_started, silent
+from outvote.bench.reading import choose_reference, read_model, reader, require_started
 from outvote.core.arrays import Array
 from outvote.core.case import Data, fit, load_data, random_data
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
-from outvote.core.outputs import outputs_of
+from outvote.core.outputs import Outputs, outputs_of
 from outvote.core.target import Target
 from outvote.core.version import VERSION
 from outvote.dialects.keras.files import inspect
-from outvote.findings.blame import choose_reference
-from outvote.judge.compare import Outputs
+from outvote.judge.compare import distance
 from outvote.localize.causal import T1, T2
-from outvote.localize.isolated import distance
 from outvote.localize.parameters import Localizer, Located, Suspect
 from outvote.report import curves as explore_html
 from outvote.report import json_file
+from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import Pool, Request
 from outvote.run.process import Limits
+from outvote.run.watch import Watch, silent
 from outvote.targets.choose import readers
 
 SCHEMA = 1

@@ -55,7 +55,7 @@ def add(commands: Any) -> None:
 
 
 def _nan(options: argparse.Namespace) -> int:
-    from outvote.commands.fuzz.options import seeds_of
+    from outvote.commands.blocks import seeds_of
     from outvote.commands.localize.show import show_nan
     from outvote.commands.nan.run import HuntJob, hunt
     from outvote.commands.terminal import Terminal

@@ -15,11 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from outvote.api import prepare_folder, saved
+from outvote.bench.reading import read_model, require_started
 from outvote.campaign.probes.evolution import Evolution, Evolved, ranges_request
 from outvote.campaign.probes.genome import Genome
 from outvote.campaign.probes.prober import MOST_WEIGHTS
-from outvote.commands.check.run import Watch, read_model, require_started, silent
 from outvote.core.case import Data, fit, load_data, random_data
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
@@ -28,8 +27,10 @@ from outvote.core.version import VERSION
 from outvote.dialects.keras.files import inspect
 from outvote.report import curves as explore_html
 from outvote.report import json_file
+from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import Pool, Request
 from outvote.run.process import Limits
+from outvote.run.watch import Watch, silent
 from outvote.search.genetic import LEVELS, GeneticSettings
 
 SCHEMA = 1

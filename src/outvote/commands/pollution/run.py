@@ -16,11 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from outvote.commands.check.result import SCHEMA, number, picture
-from outvote.commands.check.run import Watch, silent
 from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.errors import UsageError
+from outvote.core.result import SCHEMA, number, picture
 from outvote.core.version import VERSION
 from outvote.dialects.keras.files import inspect
 from outvote.explore.asking import ask
@@ -29,6 +28,7 @@ from outvote.explore.job import Explored, ExploreJob
 from outvote.explore.legal import legal_range
 from outvote.explore.similarity import ssim
 from outvote.run.local import Pool
+from outvote.run.watch import Watch, silent
 
 SEEDS = 2000
 STEP = 3.0  # of 255: inputs stay close to the training data

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from outvote.commands.check.run import Watch
 from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.target import Run, Target
 from outvote.run.local import Pool, Request
+from outvote.run.watch import Watch
 from outvote.targets.choose import install_hint, missing_packages
 from outvote.targets.environments.provide import is_built, provide
 

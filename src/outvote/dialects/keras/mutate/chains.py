@@ -9,6 +9,7 @@ import numpy as np
 
 from outvote.core.model import Layer, Ref
 from outvote.dialects.keras.mutate.catalogue import Kind
+from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Spec, Subject
 from outvote.mutate.tools import Tools
 
@@ -23,10 +24,6 @@ _SHAPES: Mapping[int, tuple[tuple[int, ...], ...]] = {
     5: ((2, 3, 4, 3, 2),),
 }
 _BOUNDARIES = [-1.0, -0.5, 0.0, 0.5, 1.0]  # between the whole numbers that floats turn into
-
-
-class Impossible(Exception):  # noqa: N818 - no error: this draw did not work out
-    """Nothing that was drawn fits here."""
 
 
 class Chain:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from outvote.dialects.keras.mutate.chains import Chain, Impossible
+from outvote.dialects.keras.mutate.chains import Chain
+from outvote.mutate.registry import Impossible
 
 _HUGE = 2e19  # twice: numbers above 0.85 become infinite in float32
 _BACK = 1e-37  # a normal number: some libraries take smaller ones for zero

@@ -6,10 +6,10 @@ import os
 from importlib import metadata
 from pathlib import Path
 
-from outvote.commands.check.run import Watch, silent
 from outvote.dialects.keras.zoo.catalog import VERSION, find_entry
 from outvote.dialects.keras.zoo.work import TRAINERS, bench, build, trainer
 from outvote.run.local import Pool
+from outvote.run.watch import Watch, silent
 from outvote.targets.choose import BUILT_IN
 
 SEED = 0

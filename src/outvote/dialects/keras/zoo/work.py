@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from outvote.commands.check.run import Watch, silent
 from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.errors import UsageError
@@ -19,6 +18,7 @@ from outvote.core.target import Target
 from outvote.dialects.keras.zoo.catalog import Entry
 from outvote.dialects.keras.zoo.samples import Samples, digits, fitted, generated
 from outvote.run.local import Pool, Request
+from outvote.run.watch import Watch, silent
 from outvote.targets.choose import BUILT_IN, choose, install_hint, missing_packages
 
 TRAINERS = ("tensorflow", "jax", "torch")  # the backends that build and train, first choice first

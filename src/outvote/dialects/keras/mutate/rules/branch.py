@@ -12,10 +12,11 @@ import numpy as np
 
 from outvote.core.model import Ref
 from outvote.dialects.keras.mutate.catalogue import Kind
-from outvote.dialects.keras.mutate.chains import Chain, Impossible
+from outvote.dialects.keras.mutate.chains import Chain
 from outvote.dialects.keras.mutate.parameters import DTYPE, parameter
 from outvote.dialects.keras.mutate.rules.mla import sites
 from outvote.dialects.keras.mutate.unusual import prepare
+from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
 

@@ -14,10 +14,11 @@ import numpy as np
 
 from outvote.core.model import Layer, Ref
 from outvote.dialects.keras.mutate.catalogue import Kind
-from outvote.dialects.keras.mutate.chains import Chain, Impossible
+from outvote.dialects.keras.mutate.chains import Chain
 from outvote.dialects.keras.mutate.parameters import parameter
 from outvote.dialects.keras.mutate.values import Draw
 from outvote.dialects.keras.mutate.variants import can_vary, current, same, variant
+from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
 

@@ -16,8 +16,8 @@ from outvote.core.arrays import Array
 from outvote.core.model import Model, digest_of
 from outvote.core.states import State, pack, unpack
 from outvote.dialects.keras.workers.keras2 import shims as keras2_shims
-from outvote.dialects.keras.workers.keras3.worker import run_script, version_of
 from outvote.worker.main import Context, Refused, Reply
+from outvote.worker.scripts import run_script, version_of
 
 
 def create(context: Context) -> Keras2Worker:

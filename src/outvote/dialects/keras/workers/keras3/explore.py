@@ -332,7 +332,7 @@ def _rules(rule: dict[str, Any], waiting: list[Array]) -> Rules:
 def _move(constraint: str) -> Move:
     if not constraint.endswith(".py"):
         return built_in(constraint)
-    from outvote.dialects.keras.workers.keras3.worker import run_script
+    from outvote.worker.scripts import run_script
 
     move = run_script(Path(constraint), "constraint file", "__constraint__").get("move")
     if not callable(move):

@@ -6,17 +6,15 @@ import importlib
 import json
 import os
 import platform
-import runpy
-import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from importlib import metadata
 from pathlib import Path
 from typing import Any, Protocol
 
 from outvote.core.arrays import Array
 from outvote.core.model import Model, digest_of
-from outvote.worker.main import Context, Refused, Reply
+from outvote.worker.main import Context, Reply
+from outvote.worker.scripts import run_script, version_of
 
 
 class Backend(Protocol):
@@ -43,18 +41,6 @@ def create(context: Context) -> KerasWorker:
     if settings["setup"]:
         run_script(Path(settings["setup"]), "setup script", "__main__")
     return KerasWorker(context, backend)
-
-
-def run_script(path: Path, what: str, name: str) -> dict[str, Any]:
-    """Run a script that the user named, inside this process, as a module of that name."""
-    sys.path.insert(0, str(path.parent))
-    try:
-        return runpy.run_path(str(path), run_name=name)
-    except Exception as error:
-        kind = type(error).__name__
-        raise Refused(f"the {what} {path} failed with {kind}: {error}") from error
-    finally:
-        sys.path.remove(str(path.parent))
 
 
 class KerasWorker:
@@ -351,12 +337,3 @@ def _watched(
         told[name] = {"masked": header, "dtypes": dtypes}
         arrays += flat
     return told, arrays
-
-
-def version_of(package: str) -> str:
-    for name in (package, f"{package}-cpu"):
-        try:
-            return metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return "unknown"

@@ -1,0 +1,73 @@
+"""Reads model files in workers, and says who may."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from outvote.core.errors import UsageError
+from outvote.core.model import Model
+from outvote.core.requirements import keras_of, version_key
+from outvote.core.target import Outcome, Run, Target
+from outvote.run.local import Pool, Request
+from outvote.targets.choose import readers
+
+
+def read_model(
+    pool: Pool, path: Path, weights: Path | None, targets: Iterable[Target] | None = None
+) -> tuple[Model, list[list[int | None]]]:
+    """Read the file in the first worker that can; released libraries before patched ones."""
+    order = sorted(targets or pool.targets.values(), key=reading_order)
+    arguments = {
+        "path": str(path.absolute()),
+        "weights": str(weights.absolute()) if weights else None,
+    }
+    failures = []
+    for target in order:
+        run = pool.ask(target.name, Request("read", arguments))
+        if run.ok:
+            return Model.from_json(run.reply["model"]), run.reply["output_shapes"]
+        failures.append(run)
+        if run.reply.get("type") == "refused":
+            break
+    first = failures[-1] if failures[-1].reply.get("type") == "refused" else failures[0]
+    if first.outcome is Outcome.ERROR:
+        raise UsageError(first.message)
+    raise UsageError(f"reading {path} failed in {first.target}: {first.message}")
+
+
+def reading_order(target: Target) -> tuple[Any, ...]:
+    """Keras 3 reads, released before patched, and newest first: it knows the older forms too."""
+    keras = keras_of(target.requirements)
+    age = [-n for n in version_key(keras)] if keras else [-math.inf]
+    return (target.worker == "keras2", target.setup is not None, target.mode != "eager", age)
+
+
+def require_started(hellos: Mapping[str, Run]) -> None:
+    for name, run in hellos.items():
+        if not run.ok:
+            log = [] if run.reply else run.detail.strip().splitlines()
+            last = f" (last line of its log: {log[-1][:200]})" if log else ""
+            raise UsageError(
+                f"target {name!r} could not be started: {run.message}{last}; "
+                "leave it out with --targets, or see `outvote targets`"
+            )
+
+
+def choose_reference(candidates: Sequence[str], targets: Mapping[str, Target]) -> str:
+    """The candidate to compare with: released and eager if there is one."""
+    return min(
+        candidates, key=lambda name: (targets[name].setup is not None, not targets[name].is_eager)
+    )
+
+
+def reader(targets: Sequence[Target]) -> Target:
+    """Who reads models and says what new layers would be: as in a check, and quick at it."""
+    order = ("torch", "jax", "numpy", "tensorflow")
+    rank = {name: place for place, name in enumerate(order)}
+    return min(
+        [*targets, *readers(targets)],
+        key=lambda t: (reading_order(t), rank.get(t.backend, len(order))),
+    )

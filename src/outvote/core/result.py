@@ -1,0 +1,58 @@
+"""What a command found, for Python and for reports."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was found. `data` is what result.json holds."""
+
+    data: dict[str, Any]
+    folder: Path | None
+
+    @property
+    def consistent(self) -> bool:
+        return bool(self.data.get("verdict") == "consistent")
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        return list(self.data["findings"])
+
+    def __str__(self) -> str:
+        return str(self.data["summary"])
+
+
+SCHEMA = 1
+
+
+def number(value: float | None) -> float | None:
+    """A float that JSON can hold; null for NaN and infinity."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def picture(array: Array, limits: tuple[float, float] | None = None) -> str | None:
+    """An input as a PNG data URI, if it looks like an image; black and white are its `limits`."""
+    if array.ndim == 3 and array.shape[-1] in (1, 3) and min(array.shape[:2]) >= 4:
+        image = array[..., 0] if array.shape[-1] == 1 else array
+    elif array.ndim == 2 and min(array.shape) >= 8 and array.dtype.kind == "f":
+        image = array
+    else:
+        return None
+    from PIL import Image
+
+    low, high = limits or (float(np.nanmin(image)), float(np.nanmax(image)))
+    scaled = (np.nan_to_num(image.astype(np.float64)) - low) / ((high - low) or 1.0) * 255
+    buffer = io.BytesIO()
+    Image.fromarray(np.clip(scaled, 0, 255).astype(np.uint8)).save(buffer, "PNG")
+    return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
