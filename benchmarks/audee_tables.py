@@ -41,7 +41,8 @@ from outvote.dialects.keras.mutate.maker import Maker
 from outvote.localize.parameters import Localizer
 from outvote.mutate.registry import all_rules, mutate
 from outvote.mutate.tools import Tools
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.search.genetic import LEVELS, GeneticSettings
 from outvote.targets.choose import BUILT_IN, choose, known_targets
 from outvote.targets.environments.provide import provide
@@ -235,7 +236,7 @@ def main() -> None:
         faulty = replace(BUILT_IN[first], name=f"faulty-{first}", setup=script)
         targets = (faulty if options.fault else BUILT_IN[first], BUILT_IN[reference])
         job = FuzzJob(seeds_of(options.seeds, []), targets, inputs=32)
-        with Pool(targets) as pool:
+        with LocalPool(targets) as pool:
             for name, run in pool.start().items():
                 assert run.ok, f"{name}: {run.message}"
             bench = Bench(pool, [t.name for t in targets], GeneticSettings())

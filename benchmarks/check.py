@@ -30,7 +30,7 @@ import numpy as np
 from applications import build
 from outvote.commands.check.job import Checked, Job
 from outvote.commands.check.run import run_check
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 from outvote.targets.choose import BUILT_IN
 
 TARGETS = ("tensorflow", "jax", "torch")

@@ -33,7 +33,8 @@ from outvote.findings.blame import Blame
 from outvote.findings.finding import Finding
 from outvote.judge.compare import Settings, compare_all
 from outvote.judge.truth import interpret
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 from outvote.targets.choose import choose, known_targets, readers
 from outvote.targets.environments.provide import provide
@@ -99,7 +100,7 @@ def row(
     began = time.monotonic()
     found = Row()
     limits = Limits(silence_seconds=1800)
-    with Pool([*targets, *readers(targets)], limits=limits, jobs=options.jobs) as pool:
+    with LocalPool([*targets, *readers(targets)], limits=limits, jobs=options.jobs) as pool:
         model, shapes = read_model(pool, path, None)
         rng = np.random.default_rng(0)
         shape = (options.inputs, *(int(n or 1) for n in model.inputs[0].shape[1:]))

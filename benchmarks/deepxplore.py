@@ -32,7 +32,8 @@ from outvote.explore.asking import ask
 from outvote.explore.baselines import measure, random_inputs
 from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
 from outvote.targets.choose import BUILT_IN
 
 ORIGINAL = 1.5  # seconds per seed of the authors' program, on an idle machine of this kind
@@ -331,7 +332,7 @@ PARTS: dict[str, Callable[[Bench], None]] = {
 
 @contextmanager
 def started(target: str) -> Iterator[Pool]:
-    with Pool([BUILT_IN[target]]) as pool:
+    with LocalPool([BUILT_IN[target]]) as pool:
         pool.start()
         yield pool
 

@@ -15,7 +15,7 @@ from outvote.explore.asking import ask
 from outvote.explore.explore import open_in, prepare
 from outvote.explore.job import ExploreJob
 from outvote.explore.legal import read_features
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 
 RUNS = 10  # as in the paper
 ITERATIONS = 60

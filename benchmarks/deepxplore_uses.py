@@ -24,7 +24,8 @@ from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob, Retraining
 from outvote.explore.retraining import retrain
 from outvote.explore.votes import labels_of, majority
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
 from outvote.targets.choose import BUILT_IN
 
 _TRAIN = """
@@ -205,7 +206,7 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=1e-4, help="of retraining (Adam)")
     parser.add_argument("--batch", type=int, default=256, help="of retraining")
     options = parser.parse_args()
-    with Pool([BUILT_IN[options.target]]) as pool:
+    with LocalPool([BUILT_IN[options.target]]) as pool:
         pool.start()
         for name in options.only or PARTS:
             PARTS[name](pool, options)

@@ -37,7 +37,7 @@ from ground_truth_bench import (
     shows,
 )
 from ground_truth_faults import FAULTS, Fault
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 
 
 @dataclass(frozen=True)

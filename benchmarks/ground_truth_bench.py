@@ -27,7 +27,8 @@ from outvote.core.outputs import outputs_of
 from outvote.core.target import Target
 from outvote.dialects.keras.zoo.catalog import GROUPS
 from outvote.judge.compare import distance
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 from outvote.store.store import Store
 from outvote.store.summary import fuzz_result
@@ -75,10 +76,10 @@ def build_cases(faults: Sequence[Fault], folder: Path) -> None:
         raise SystemExit(f"the cases could not be built: {done.stderr[-2000:]}")
 
 
-def open_pool() -> Pool:
+def open_pool() -> LocalPool:
     """The released targets; they stay up while patched ones come and go."""
     names = dict.fromkeys((*BACKENDS, *_QUICK))  # a worker starts when it is first asked
-    return Pool([BUILT_IN[name] for name in names], limits=LIMITS)
+    return LocalPool([BUILT_IN[name] for name in names], limits=LIMITS)
 
 
 def plant(pool: Pool, fault: Fault) -> tuple[Target, ...]:

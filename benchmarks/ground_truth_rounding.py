@@ -29,7 +29,7 @@ from outvote.findings.finding import Finding
 from outvote.judge.compare import Settings, distance
 from outvote.mutate.registry import Impossible
 from outvote.mutate.tools import Tools
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 from outvote.targets.choose import BUILT_IN
 from small_cases import SHAPES, made_tools, seed_of
 

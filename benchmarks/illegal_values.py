@@ -21,7 +21,8 @@ from outvote.dialects.keras.mutate.catalogue import Catalogue, Kind
 from outvote.dialects.keras.mutate.maker import Maker
 from outvote.dialects.keras.mutate.parameters import parameter
 from outvote.mutate.subject import Spec
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 from outvote.targets.choose import BUILT_IN
 
@@ -73,7 +74,7 @@ def main() -> None:
     began = time.monotonic()
     counts: dict[str, Counter[str]] = {name: Counter() for name in names}
     rows, everywhere, skipped, tried, kinds = [], [], [], 0, 0
-    with Pool([BUILT_IN[name] for name in names], limits=Limits(silence_seconds=20.0)) as pool:
+    with LocalPool([BUILT_IN[name] for name in names], limits=Limits(silence_seconds=20.0)) as pool:
         pool.start()
         found = pool.ask(names[-1], Request("catalogue", {}))
         catalogue = Catalogue.of(found.reply)

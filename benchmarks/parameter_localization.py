@@ -25,7 +25,7 @@ from outvote.core.model import Input, Layer, Model, Ref
 from outvote.dialects.keras.mutate.maker import Maker
 from outvote.localize.parameters import Localizer
 from outvote.mutate.subject import Spec
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
 from outvote.targets.choose import BUILT_IN
 
 SCRIPT = Path(__file__).with_name("planted_parameters.py")
@@ -68,7 +68,7 @@ def main() -> None:
             setup=SCRIPT,
             env={"OUTVOTE_ACTIVE_FAULT": str(active)},
         )
-        with Pool([planted, BUILT_IN[reference]]) as pool:
+        with LocalPool([planted, BUILT_IN[reference]]) as pool:
             for name, run in pool.start().items():
                 assert run.ok, f"{name}: {run.message}"
             maker = Maker(lambda request: pool.ask(reference, request), pool.blobs)

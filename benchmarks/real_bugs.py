@@ -29,7 +29,8 @@ from outvote.commands.check.job import Checked, Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in, run_check
 from outvote.core.errors import UsageError
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
 from outvote.targets.choose import choose, known_targets, readers
 from outvote.targets.environments.provide import provide
 
@@ -149,7 +150,7 @@ def main() -> None:
     wanted = options.only.split(",")
     chosen = sorted((b for b in BUGS if str(b.number) in wanted), key=lambda b: (b.bad, b.fixed))
     tally = dict.fromkeys(("seen", "accused", "gone", "named"), 0)
-    with tempfile.TemporaryDirectory() as root, Pool([]) as pool:
+    with tempfile.TemporaryDirectory() as root, LocalPool([]) as pool:
         for place, bug in enumerate(chosen):
             folder = Path(root, str(bug.number))
             build(bug, folder)

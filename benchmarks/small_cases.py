@@ -29,7 +29,8 @@ from outvote.judge.compare import Settings
 from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Spec, Subject
 from outvote.mutate.tools import Tools
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.targets.choose import BUILT_IN, choose
 
 LAYERS = 5
@@ -44,7 +45,7 @@ def main() -> None:
     options = parser.parse_args()
     targets = choose(options.targets.split(","), BUILT_IN)
     names = [target.name for target in targets]
-    with Pool(targets) as pool:
+    with LocalPool(targets) as pool:
         pool.start()
         tools = made_tools(pool, names[-1])
         seeds = [seed_of(pool, place) for place in SHAPES]

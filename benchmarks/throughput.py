@@ -22,7 +22,8 @@ from outvote.campaign.campaign import Campaign
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.runner import Runner
 from outvote.commands.blocks import seeds_of
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Request
 from outvote.store.store import Store
 from outvote.targets.choose import BUILT_IN, choose
 
@@ -51,7 +52,7 @@ def run(job: FuzzJob, *, forget: bool = False, restart: bool = False) -> Measure
         closing(Store(Path(folder), create=True)) as store,
     ):
         store.note("job", job.stored())
-        with Pool(job.targets, limits=job.limits, jobs=job.jobs) as pool:
+        with LocalPool(job.targets, limits=job.limits, jobs=job.jobs) as pool:
             campaign = Campaign(job, pool, store, Path(folder))
             if forget or restart:
                 spoil(campaign.runner, forget, restart)

@@ -16,7 +16,7 @@ import numpy as np
 
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
 from outvote.targets.choose import BUILT_IN
 
 TARGETS = ("tensorflow", "jax", "torch", "openvino", "numpy")
@@ -39,7 +39,7 @@ def main() -> None:
     options = parser.parse_args()
     targets = tuple(BUILT_IN[name] for name in TARGETS)
     print(f"{'model':28} {'inputs':>6} {'seconds':>8} {'largest relative':>17}  verdict")
-    with Pool(targets) as pool:
+    with LocalPool(targets) as pool:
         for path in sorted((options.folder / "models").glob("*.keras")):
             name, prepare = next(v for k, v in DATA.items() if path.name.startswith(k))
             with np.load(options.folder / name) as file:

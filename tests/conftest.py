@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from outvote.core.target import Target
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
 from outvote.targets.choose import BUILT_IN
 
 REAL = ("tensorflow", "jax", "torch", "openvino", "numpy")
@@ -62,7 +63,7 @@ def real_pool() -> Iterator[Pool]:
     """One worker per real backend, and one with faults planted, for all tests that need them."""
     script = Path(__file__).with_name("planted.py")
     planted = [replace(BUILT_IN[name], name=f"planted-{name}", setup=script) for name in PLANTED]
-    with Pool([*(BUILT_IN[name] for name in REAL), *planted]) as pool:
+    with LocalPool([*(BUILT_IN[name] for name in REAL), *planted]) as pool:
         for name, run in pool.start().items():
             assert run.ok, f"{name}: {run.message}\n{run.detail}"
         yield pool

@@ -16,7 +16,7 @@ from outvote.commands.localize.run import LocalizeJob, locate, locate_in
 from outvote.commands.nan.run import HuntJob, hunt
 from outvote.core.outputs import Outputs
 from outvote.localize.causal import Accident, Effect, causes, change_rate
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 from outvote.search.genetic import GeneticSettings
 
 ALTERNATIVES: dict[str, list[Any]] = {

@@ -16,7 +16,7 @@ from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 from outvote.targets.choose import BUILT_IN
 
 pytestmark = pytest.mark.frameworks

@@ -17,7 +17,7 @@ from outvote.commands.explore import run as doing
 from outvote.commands.pollution.run import pollution_in
 from outvote.core.errors import UsageError
 from outvote.explore.explore import explore_in
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 from test_explore_uses import BARS, bars, data, three_models
 
 

@@ -20,7 +20,7 @@ from outvote.core.errors import UsageError
 from outvote.explore.explore import explore_in
 from outvote.explore.job import ExploreJob
 from outvote.explore.legal import legal_range, read_features, rules_for
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 from outvote.targets.choose import BUILT_IN
 
 MODEL = """

@@ -21,7 +21,7 @@ from outvote.explore.job import Explored, ExploreJob, Retraining
 from outvote.explore.similarity import ssim
 from outvote.explore.votes import labels_of, majority
 from outvote.report import curves as explore_html
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 from outvote.targets.choose import BUILT_IN
 from test_explore import PICTURES, SOFTMAX
 

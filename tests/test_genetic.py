@@ -14,7 +14,8 @@ from outvote.campaign.probes.genome import Genome
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Input, Layer, Model, Ref, Weight
 from outvote.dialects.keras.logits import logits_apart, logits_model
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.search.genetic import GeneticSettings, Population, inconsistency_fitness, nan_fitness
 
 
@@ -125,7 +126,7 @@ def test_a_chromosome_becomes_inputs_and_weights(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
-    with Pool([fake("a"), fake("b", "murmur:d2"), fake("honest")]) as opened:
+    with LocalPool([fake("a"), fake("b", "murmur:d2"), fake("honest")]) as opened:
         opened.start()
         yield opened
 

@@ -15,7 +15,7 @@ from outvote.core.errors import UsageError
 from outvote.core.target import Outcome as RunOutcome
 from outvote.core.target import Run
 from outvote.dialects.keras.mutate.maker import Maker
-from outvote.run.local import Request
+from outvote.run.pool import Request
 from outvote.search.registry import strategies, strategy
 from outvote.search.strategy import AUDEE_RULES, Choice, Memory, Outcome
 from outvote.store.store import Sample

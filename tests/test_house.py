@@ -27,7 +27,7 @@ from outvote.bench.reading import read_model
 from outvote.commands.targets.run import describe_targets
 from outvote.judge.compare import Settings
 from outvote.localize.layers import localize
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
 from outvote.run.watch import silent
 from outvote.targets.choose import BUILT_IN, choose
 
@@ -292,7 +292,7 @@ def test_the_driver_holds_only_what_later_layers_need(tmp_path: Path) -> None:
         "layers": layers,
     }
     path.write_text(json.dumps(data))
-    with Pool([fake("a"), fake("b"), fake("c", "lie:l200")]) as pool:
+    with LocalPool([fake("a"), fake("b"), fake("c", "lie:l200")]) as pool:
         pool.start()
         model, _ = read_model(pool, path, None)
         x = np.random.default_rng(0).normal(size=(1, size)).astype("float32")

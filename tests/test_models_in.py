@@ -15,7 +15,8 @@ from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.target import Run
 from outvote.judge.distances import distance_relative
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 
 pytestmark = pytest.mark.frameworks
 Build = Callable[..., Path]
@@ -343,7 +344,7 @@ def test_custom_layers_and_lambdas_run_when_the_user_says_so(
     custom = tmp_path / "mine.py"
     custom.write_text("import keras\nfrom keras import layers\n" + CUSTOM)
     x = np.array([[1, 2, 3]], np.float32)
-    with Pool([BUILT_IN["jax"]], custom=custom, allow_code=True) as pool:
+    with LocalPool([BUILT_IN["jax"]], custom=custom, allow_code=True) as pool:
         pool.start()
         for path in (keras_file(CUSTOM_MODEL), keras_file(LAMBDA)):
             model, _ = read_model(pool, path, None)

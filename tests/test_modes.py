@@ -11,7 +11,8 @@ import pytest
 
 from outvote.commands.check.job import Checked, Job
 from outvote.commands.check.run import check_in
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
 from outvote.targets.choose import BUILT_IN
 
 pytestmark = pytest.mark.frameworks
@@ -62,7 +63,7 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
         replace(graph, name="fused", setup=folder / "fused.py"),
     ]
     names = ("tensorflow", "jax", "torch", *MODES, *OPENVINO)
-    with Pool([*(BUILT_IN[name] for name in names), *planted]) as pool:
+    with LocalPool([*(BUILT_IN[name] for name in names), *planted]) as pool:
         yield pool
 
 

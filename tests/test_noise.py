@@ -20,7 +20,7 @@ from outvote.core.target import Outcome, Run
 from outvote.core.truth import Truth
 from outvote.judge.compare import Settings, compare
 from outvote.judge.distances import noise_of
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 MODEL = Model(
     "m",

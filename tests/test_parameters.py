@@ -23,7 +23,7 @@ from outvote.dialects.keras.mutate.parameters import (
 from outvote.dialects.keras.mutate.values import LEFT_ALONE, Draw
 from outvote.dialects.keras.mutate.variants import current, others, same, variant
 from outvote.mutate.subject import Spec
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 # What a default may be where it is not None; a size may come as one number or one per axis.
 TYPES: Mapping[str, tuple[type, ...]] = {

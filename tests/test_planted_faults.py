@@ -17,7 +17,7 @@ from conftest import PLANTED
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.judge.compare import Settings
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 
 pytestmark = pytest.mark.frameworks
 

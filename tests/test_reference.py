@@ -19,7 +19,7 @@ from outvote.dialects.keras.mutate.maker import Maker
 from outvote.dialects.keras.mutate.values import NESTED
 from outvote.dialects.keras.reference import REFUSED, covered, strict_reference
 from outvote.mutate.subject import Spec
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 TARGETS = ("tensorflow", "torch")
 DRAWS = 4

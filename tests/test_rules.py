@@ -22,7 +22,7 @@ from outvote.dialects.keras.mutate.values import LEFT_ALONE
 from outvote.mutate.registry import Impossible, all_rules, mutate
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 pytestmark = pytest.mark.frameworks
 TARGETS = ("tensorflow", "jax", "torch")

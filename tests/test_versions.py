@@ -20,7 +20,8 @@ from outvote.commands.check.job import Checked, Job
 from outvote.commands.check.run import check_in, run_job
 from outvote.commands.localize.run import LocalizeJob, locate
 from outvote.core.target import Outcome, Run, Target
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.targets.choose import BUILT_IN, choose, known_targets
 from outvote.targets.environments.provide import is_built, provide
 
@@ -47,7 +48,7 @@ def older(*names: str) -> tuple[Target, ...]:
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
-    with Pool([*older("keras==3.3.3/numpy", "keras==3.3.3/jax"), BUILT_IN["jax"]]) as pool:
+    with LocalPool([*older("keras==3.3.3/numpy", "keras==3.3.3/jax"), BUILT_IN["jax"]]) as pool:
         yield pool
 
 
@@ -133,7 +134,7 @@ POOLING = (
 @pytest.fixture(scope="module")
 def classic() -> Iterator[Callable[[str], Pool]]:
     """A pool with the classic target that is asked for, if its environment was built."""
-    with Pool([BUILT_IN["jax"]]) as pool:
+    with LocalPool([BUILT_IN["jax"]]) as pool:
 
         def with_target(name: str) -> Pool:
             (target,) = choose([name], KNOWN)

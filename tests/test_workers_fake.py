@@ -12,7 +12,8 @@ from outvote.bench.reading import read_model
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_check
 from outvote.core.target import Outcome, Run
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 
 LIMITS = Limits(start_seconds=60, silence_seconds=4, memory_bytes=600 << 20)
@@ -42,7 +43,7 @@ def run_once(pool: Pool, model_path: Path) -> dict[str, Run]:
 def test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(
     fake_model: Path, misdeed: str, outcome: Outcome, says: str
 ) -> None:
-    with Pool([fake("honest"), fake("bad", f"{misdeed}:d2")], limits=LIMITS) as pool:
+    with LocalPool([fake("honest"), fake("bad", f"{misdeed}:d2")], limits=LIMITS) as pool:
         pool.start()
         runs = run_once(pool, fake_model)
         assert runs["honest"].ok
@@ -58,7 +59,7 @@ def test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(
 
 
 def test_a_flood_on_standard_output_neither_blocks_nor_fills_memory(fake_model: Path) -> None:
-    with Pool([fake("honest"), fake("loud", "flood:d1")], limits=LIMITS) as pool:
+    with LocalPool([fake("honest"), fake("loud", "flood:d1")], limits=LIMITS) as pool:
         pool.start()
         runs = run_once(pool, fake_model)
         assert runs["loud"].ok
@@ -67,7 +68,7 @@ def test_a_flood_on_standard_output_neither_blocks_nor_fills_memory(fake_model: 
 
 def test_slow_is_not_stuck(fake_model: Path) -> None:
     """Five layers of a second each: every step forward renews a patience of four."""
-    with Pool([fake("slow", "slow:every")], limits=LIMITS) as pool:
+    with LocalPool([fake("slow", "slow:every")], limits=LIMITS) as pool:
         pool.start()
         run = run_once(pool, fake_model)["slow"]
         assert run.ok, run.message
@@ -75,7 +76,7 @@ def test_slow_is_not_stuck(fake_model: Path) -> None:
 
 
 def test_no_process_survives_the_pool(fake_model: Path) -> None:
-    with Pool([fake("one"), fake("stuck", "hang:d1")], limits=LIMITS) as pool:
+    with LocalPool([fake("one"), fake("stuck", "hang:d1")], limits=LIMITS) as pool:
         pool.start()
         pids = [process.pid for process in pool._processes.values()]
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
@@ -103,9 +104,9 @@ def test_a_worker_dies_with_its_driver(fake_model: Path, tmp_path: Path) -> None
 import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
 from conftest import fake
 from test_workers_fake import run_once
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
 from pathlib import Path
-pool = Pool([fake("stuck", "hang:d1")])
+pool = LocalPool([fake("stuck", "hang:d1")])
 pool.start()
 Path({str(tmp_path / "pid")!r}).write_text(str(pool._processes["stuck"].pid))
 run_once(pool, Path({str(fake_model)!r}))

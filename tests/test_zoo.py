@@ -27,7 +27,7 @@ from outvote.dialects.keras.zoo.samples import digits, fitted, generated
 from outvote.dialects.keras.zoo.seeds import default_cache, seed_file
 from outvote.dialects.keras.zoo.work import Trained, _spec, bench, build, source_of, train, trainer
 from outvote.judge.distances import spread
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 from outvote.targets.choose import BUILT_IN
 
 ROOT = Path(__file__).parent.parent

@@ -20,7 +20,7 @@ from outvote.judge.observation import Observation
 from outvote.judge.refusals import Answers, vote_on
 from outvote.judge.tolerance import tolerance_of
 from outvote.judge.vote import Vote
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 _DEATHS = 2  # of a worker in a row, that are put down to the specimen
 _PLAIN = 1e-2  # a distance that no rounding of one layer explains: its noise need not be measured

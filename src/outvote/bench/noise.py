@@ -17,7 +17,7 @@ from outvote.core.outputs import Outputs
 from outvote.core.target import Target
 from outvote.judge.compare import Comparison
 from outvote.judge.distances import distance_relative, noise_of
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 PROBES = (1, 2, 0)  # twice at random, once all tensors away from zero
 _INPUTS_PER_PAIR = 3

@@ -11,7 +11,7 @@ from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.requirements import keras_of, version_key
 from outvote.core.target import Outcome, Run, Target
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 from outvote.targets.choose import readers
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from outvote.core.arrays import Array
 from outvote.core.model import Model
 from outvote.core.states import State, pack, unpack
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 
 def layer_seconds(pool: Pool, name: str, model: Model, inputs: Sequence[Array]) -> dict[str, float]:

@@ -14,7 +14,7 @@ from outvote.core.model import Layer, Model
 from outvote.core.outputs import Outputs
 from outvote.core.states import State, pack, unpack
 from outvote.core.target import Run
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 
 @dataclass(frozen=True)

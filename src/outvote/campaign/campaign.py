@@ -32,7 +32,7 @@ from outvote.dialects.keras.mutate.maker import Maker
 from outvote.dialects.keras.mutate.parameters import value_class
 from outvote.dialects.keras.mutate.variants import current
 from outvote.mutate.tools import Tools
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 from outvote.search.registry import strategy
 from outvote.search.strategy import Choice, Memory, Outcome, Strategy
 from outvote.store.rows import Birth

@@ -25,7 +25,7 @@ from outvote.findings.finding import Finding, findings_from_faults, head_of, par
 from outvote.judge.compare import Comparison, Settings
 from outvote.localize.isolated import judge_step
 from outvote.localize.layers import Localization
-from outvote.run.local import Request
+from outvote.run.pool import Request
 from outvote.triage.confirm import confirmed
 from outvote.triage.examine import Examiner
 

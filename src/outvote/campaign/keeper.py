@@ -13,7 +13,7 @@ from outvote.core.target import Run, Target
 from outvote.findings.evidence import write_finding
 from outvote.findings.finding import Finding
 from outvote.findings.result import finding_result
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 from outvote.store.store import Store
 
 

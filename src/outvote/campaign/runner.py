@@ -10,7 +10,7 @@ from outvote.core.model import Model
 from outvote.core.outputs import hidden_of
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 _DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
 _KILLS = 3  # a worker killed so often on one model is killed by the model

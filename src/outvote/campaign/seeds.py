@@ -17,7 +17,7 @@ from outvote.core.truth import Truth
 from outvote.dialects.keras.files import inspect
 from outvote.judge.truth import interpret
 from outvote.mutate.subject import Subject
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 
 @dataclass(frozen=True)

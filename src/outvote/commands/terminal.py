@@ -16,7 +16,7 @@ from rich.table import Table
 
 from outvote.commands.gate import gate_lines, new_ones
 from outvote.commands.targets.run import Health
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 from outvote.targets.environments.store import Entry
 
 _RELEASE_DISTANCES = ("distance", "distance_to_first")

@@ -9,7 +9,7 @@ from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.target import Run, Target
 from outvote.explore.job import Explored, ExploreJob
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 
 def ask(

@@ -8,7 +8,7 @@ from outvote.core.arrays import Array
 from outvote.explore.asking import ask
 from outvote.explore.job import Coverage, Explored, ExploreJob
 from outvote.explore.legal import legal_range
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 
 EPSILON = 0.1  # of the legal range: the step of FGSM
 

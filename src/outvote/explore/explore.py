@@ -23,7 +23,8 @@ from outvote.explore.legal import Features, read_features, rules_for
 from outvote.explore.retraining import retrain
 from outvote.explore.second_target import confirmed, open_confirmer, require_another
 from outvote.explore.subjects import kind_of_answers, read_subjects, require_comparable
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
 from outvote.run.watch import Watch, silent
 
 
@@ -34,7 +35,9 @@ def run_explore(job: ExploreJob, watch: Watch = silent) -> Explored:
     for path in job.models:
         inspect(path, None)
     targets = _targets(job)
-    with Pool(targets, limits=job.limits, custom=job.custom, allow_code=job.allow_code) as pool:
+    with LocalPool(
+        targets, limits=job.limits, custom=job.custom, allow_code=job.allow_code
+    ) as pool:
         return explore_in(pool, job, watch)
 
 

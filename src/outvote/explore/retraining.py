@@ -19,7 +19,7 @@ from outvote.explore.asking import ask
 from outvote.explore.baselines import adversarial_inputs, random_inputs
 from outvote.explore.job import Explored, ExploreJob, Retraining, Subject
 from outvote.explore.votes import labels_of, majority
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 from outvote.run.watch import Watch, silent
 
 Labelled = tuple[list[Array], Array]  # inputs, and a label for each

@@ -9,7 +9,7 @@ from __future__ import annotations
 from outvote.core.errors import UsageError
 from outvote.explore.asking import ask, open_explorer
 from outvote.explore.job import Differences, Explored, ExploreJob
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 
 
 def require_another(job: ExploreJob) -> None:

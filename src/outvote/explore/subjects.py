@@ -9,7 +9,7 @@ from outvote.bench.reading import read_model
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.explore.job import ExploreJob, Subject
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 
 Shape = Sequence[int | None]
 

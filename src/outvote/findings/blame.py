@@ -19,7 +19,7 @@ from outvote.judge.tolerance import BEYOND_ROUNDING, model_tolerance
 from outvote.judge.vote import Vote, vote
 from outvote.localize.layers import Localization, localize
 from outvote.localize.whole_graph import first_deviating_layer
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 
 Pair = tuple[str, str]
 

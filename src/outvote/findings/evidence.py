@@ -21,7 +21,7 @@ from outvote.findings.finding import Finding
 from outvote.findings.issue_text import issue_text
 from outvote.judge.compare import Settings
 from outvote.localize.isolated import Fault
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 _TEMPLATE = Path(__file__).parents[1] / "dialects" / "keras" / "templates" / "repro.py.txt"
 

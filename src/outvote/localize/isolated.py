@@ -23,7 +23,7 @@ from outvote.judge.distances import noise_of
 from outvote.judge.refusals import Answers, vote_on
 from outvote.judge.tolerance import tolerance_of
 from outvote.judge.vote import Vote
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 
 _PROBES = 2
 

@@ -12,7 +12,7 @@ from outvote.core.target import Target
 from outvote.judge.compare import Settings
 from outvote.localize.introduction import Introduction, deviation, introduction
 from outvote.localize.isolated import Fault, judge_step
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 
 
 @dataclass(frozen=True)

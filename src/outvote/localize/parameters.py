@@ -29,7 +29,7 @@ from outvote.judge.tolerance import tolerance_of
 from outvote.localize.causal import T1, T2, Accident, Cause, Effect, causes, change_rate
 from outvote.localize.introduction import Introduction, deviation, introduction
 from outvote.mutate.subject import Spec
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 from outvote.search.genetic import GeneticSettings, Population
 
 # A short search: it only has to bring back a difference that one input may hide.

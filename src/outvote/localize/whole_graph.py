@@ -10,7 +10,7 @@ from outvote.core.model import Layer, Model, Ref
 from outvote.core.outputs import outputs_of
 from outvote.judge.compare import Settings, distance
 from outvote.judge.tolerance import model_tolerance
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 
 
 def first_deviating_layer(

@@ -1,35 +1,23 @@
-"""Long-lived workers, one per target, asked at the same time and replaced when they die."""
+"""The pool on this machine: long-lived processes, asked side by side, replaced when they die."""
 
 from __future__ import annotations
 
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any
 
-from outvote.core.arrays import Array
 from outvote.core.blackbox import Position
 from outvote.core.blobs import BlobStore
 from outvote.core.target import Run, Target
+from outvote.run.pool import Request
 from outvote.run.process import Limits, Process
 
 
-@dataclass(frozen=True)
-class Request:
-    """One question to a worker: an operation, its arguments, arrays to go with it."""
-
-    op: str
-    arguments: Mapping[str, Any]
-    arrays: Sequence[Array] = ()
-    steps: int = 0
-
-
-class Pool:
+class LocalPool:
     """The workers of a session. Use as a context manager: leaving it ends every process."""
 
     def __init__(
@@ -60,7 +48,7 @@ class Pool:
         self.peaks = dict.fromkeys(self.targets, 0)
         self._closed = False
 
-    def __enter__(self) -> Pool:
+    def __enter__(self) -> LocalPool:
         return self
 
     def __exit__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 
 Watch = Callable[[str, Pool, Sequence[str]], AbstractContextManager[object]]
 

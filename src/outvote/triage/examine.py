@@ -23,7 +23,7 @@ from outvote.judge.compare import Settings
 from outvote.judge.observation import Observation
 from outvote.localize.causal import Cause
 from outvote.localize.parameters import Localizer
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 from outvote.triage.minimise import Minimal, minimise
 from outvote.triage.verdict import Verdict, decide
 

@@ -16,7 +16,7 @@ from outvote.campaign.probes.genome import Genome
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.dialects.keras.logits import logits_model
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 from outvote.search.genetic import GeneticSettings, Population
 
 FOLLOWED = ("torch", "jax", "tensorflow")  # backends with gradients, the quickest first

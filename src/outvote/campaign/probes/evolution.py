@@ -17,7 +17,7 @@ from outvote.core.arrays import Array
 from outvote.core.model import Model
 from outvote.core.target import Outcome, Run
 from outvote.dialects.keras.logits import logits_apart, logits_model
-from outvote.run.local import Pool, Request
+from outvote.run.pool import Pool, Request
 from outvote.search.genetic import GeneticSettings, Population, inconsistency_fitness, nan_fitness
 
 _DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)

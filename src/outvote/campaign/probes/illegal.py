@@ -20,7 +20,7 @@ from outvote.dialects.keras.mutate.variants import can_vary, current, is_joined
 from outvote.findings.finding import Finding
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
-from outvote.run.local import Request
+from outvote.run.pool import Request
 
 _DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
 

@@ -23,7 +23,7 @@ from outvote.core.case import Data
 from outvote.core.truth import Truth
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 from outvote.search.genetic import LEVELS
 from outvote.store.rows import Birth
 

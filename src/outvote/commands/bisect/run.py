@@ -26,7 +26,8 @@ from outvote.dialects.keras.files import inspect
 from outvote.judge.compare import Settings, distance, mismatch_of
 from outvote.judge.tolerance import model_tolerance
 from outvote.judge.vote import vote
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 from outvote.run.watch import Watch, silent
 from outvote.targets.choose import readers, with_versions
@@ -100,7 +101,7 @@ def run_bisect(job: BisectJob, watch: Watch = silent, announce: Announce = unsee
     found.releases = _between(job)
     against = provide(job.against, job.links, announce)
     helpers = readers([*against, *([job.target] if job.package != "keras" else [])])
-    with Pool([*against, *helpers], limits=job.limits) as pool:
+    with LocalPool([*against, *helpers], limits=job.limits) as pool:
         try:
             with watch("Reading the model", pool, [t.name for t in (*helpers, *against)]):
                 model, shapes = read_model(pool, job.model, None)

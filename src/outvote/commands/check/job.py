@@ -15,7 +15,7 @@ from outvote.core.target import Run, Target
 from outvote.findings.evidence import write_evidence
 from outvote.findings.finding import Finding
 from outvote.judge.compare import Comparison, Settings
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 from outvote.run.process import Limits
 
 

@@ -32,7 +32,8 @@ from outvote.judge.distances import spread
 from outvote.judge.tolerance import base_tolerance
 from outvote.judge.truth import interpret
 from outvote.report.folder import prepare_folder, saved
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.run.watch import Watch, silent
 from outvote.targets.choose import readers
 from outvote.targets.environments.provide import Announce, provide, unseen
@@ -53,7 +54,7 @@ def run_check(
     """Do the job with workers of its own. `keep` saves what needs them, while they live."""
     inspect(job.model, job.weights)
     job = replace(job, targets=provide(job.targets, job.links, announce))
-    with Pool(
+    with LocalPool(
         [*job.targets, *readers(job.targets)],
         limits=job.limits,
         custom=job.custom,

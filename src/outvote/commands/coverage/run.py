@@ -27,7 +27,8 @@ from outvote.core.target import Run, Target
 from outvote.core.version import VERSION
 from outvote.dialects.keras.files import inspect
 from outvote.explore.asking import ask
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
 from outvote.run.process import Limits
 from outvote.run.watch import Watch, silent
 
@@ -81,7 +82,7 @@ class State:
 def run_coverage(job: CoverageJob, watch: Watch = silent) -> dict[str, Any]:
     """Measure with a worker of its own; the dict that result.json holds."""
     inspect(job.model, None)
-    with Pool(
+    with LocalPool(
         [job.target], limits=job.limits, custom=job.custom, allow_code=job.allow_code
     ) as pool:
         return coverage_in(pool, job, watch)

@@ -33,7 +33,8 @@ from outvote.judge.compare import Settings
 from outvote.judge.distances import distance_relative
 from outvote.report import write_all
 from outvote.report.folder import prepare_folder, saved
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.run.watch import Watch, silent
 
 
@@ -67,7 +68,9 @@ def explore_between(
         )
     inspect(job.models[0], None)
     prepare_folder(out)
-    with Pool(targets, limits=job.limits, custom=job.custom, allow_code=job.allow_code) as pool:
+    with LocalPool(
+        targets, limits=job.limits, custom=job.custom, allow_code=job.allow_code
+    ) as pool:
         return between_in(pool, job, targets, out, watch, gate)
 
 

@@ -17,7 +17,7 @@ from outvote.core.target import Target
 from outvote.findings.gate import STRICT, Gate
 from outvote.report import write_all
 from outvote.report.folder import prepare_folder, saved
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
 from outvote.search.registry import strategies
 from outvote.store.comparison import compared
 from outvote.store.store import FILE, Store
@@ -154,7 +154,7 @@ def _run(
 ) -> dict[str, Any]:
     job = job.but(targets=ready(job.targets))
     everyone = (*job.targets, *readers(job.targets))
-    with Pool(everyone, limits=job.limits, jobs=job.jobs) as pool:
+    with LocalPool(everyone, limits=job.limits, jobs=job.jobs) as pool:
         Campaign(job, pool, store, out).run(watch)
     result = gate.judged(_result(store, out))
     write_all(result, out)

@@ -26,7 +26,8 @@ from outvote.localize.parameters import Localizer, Located, Suspect
 from outvote.report import curves as explore_html
 from outvote.report import json_file
 from outvote.report.folder import prepare_folder, saved
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 from outvote.run.watch import Watch, silent
 from outvote.targets.choose import readers
@@ -59,7 +60,7 @@ def locate(job: LocalizeJob, out: Path, watch: Watch = silent) -> dict[str, Any]
     if job.data is not None:
         load_data(job.data)
     prepare_folder(out)
-    with Pool((*job.targets, *readers(job.targets)), limits=job.limits) as pool:
+    with LocalPool((*job.targets, *readers(job.targets)), limits=job.limits) as pool:
         result = locate_in(pool, job, watch)
     saved(lambda: (json_file.write(result, out), explore_html.write(result, out)), out)
     return result

@@ -28,7 +28,8 @@ from outvote.dialects.keras.files import inspect
 from outvote.report import curves as explore_html
 from outvote.report import json_file
 from outvote.report.folder import prepare_folder, saved
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 from outvote.run.watch import Watch, silent
 from outvote.search.genetic import LEVELS, GeneticSettings
@@ -58,7 +59,7 @@ def hunt(job: HuntJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
     if job.data is not None:
         load_data(job.data)
     prepare_folder(out)
-    with Pool([job.target], limits=job.limits) as pool:
+    with LocalPool([job.target], limits=job.limits) as pool:
         result = hunt_in(pool, job, out, watch)
     saved(lambda: (json_file.write(result, out), explore_html.write(result, out)), out)
     return result

@@ -27,7 +27,8 @@ from outvote.explore.explore import open_in, require_two
 from outvote.explore.job import Explored, ExploreJob
 from outvote.explore.legal import legal_range
 from outvote.explore.similarity import ssim
-from outvote.run.local import Pool
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
 from outvote.run.watch import Watch, silent
 
 SEEDS = 2000
@@ -55,7 +56,7 @@ def run_pollution(job: ExploreJob, watch: Watch = silent) -> dict[str, Any]:
     require_two(job)
     for path in job.models:
         inspect(path, None)
-    with Pool(
+    with LocalPool(
         [job.target], limits=job.limits, custom=job.custom, allow_code=job.allow_code
     ) as pool:
         return pollution_in(pool, job, watch)

@@ -9,7 +9,8 @@ import numpy as np
 
 from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.target import Run, Target
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Request
 from outvote.run.watch import Watch
 from outvote.targets.choose import install_hint, missing_packages
 from outvote.targets.environments.provide import is_built, provide
@@ -52,7 +53,7 @@ def describe_targets(known: Mapping[str, Target], watch: Watch) -> list[Health]:
     unbuilt = [name for name, target in shown.items() if not is_built(target)]
     usable = provide(t for n, t in shown.items() if not missing[n] and n not in unbuilt)
     found = {name: Health(name, "not built", remedy=_NOT_BUILT) for name in unbuilt}
-    with Pool(usable) as pool:
+    with LocalPool(usable) as pool:
         names = [target.name for target in usable]
         with watch("Starting targets", pool, names):
             hellos = pool.start()

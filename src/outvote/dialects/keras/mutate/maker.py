@@ -15,7 +15,7 @@ from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Layer, Ref, Weight
 from outvote.core.target import Outcome, Run
 from outvote.mutate.subject import Spec
-from outvote.run.local import Request
+from outvote.run.pool import Request
 
 _REMEMBERED = 4096
 _KILLS = 3  # in a row, before a kill is put down to the layer

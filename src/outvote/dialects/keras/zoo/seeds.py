@@ -8,7 +8,7 @@ from pathlib import Path
 
 from outvote.dialects.keras.zoo.catalog import VERSION, find_entry
 from outvote.dialects.keras.zoo.work import TRAINERS, bench, build, trainer
-from outvote.run.local import Pool
+from outvote.run.pool import Pool
 from outvote.run.watch import Watch, silent
 from outvote.targets.choose import BUILT_IN
 

@@ -17,7 +17,8 @@ from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.dialects.keras.zoo.catalog import Entry
 from outvote.dialects.keras.zoo.samples import Samples, digits, fitted, generated
-from outvote.run.local import Pool, Request
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool, Request
 from outvote.run.watch import Watch, silent
 from outvote.targets.choose import BUILT_IN, choose, install_hint, missing_packages
 
@@ -106,7 +107,7 @@ def bench(
         _make_folder(out)
         unfinished = tempfile.TemporaryDirectory(dir=out, prefix=".unfinished-")
         folder = Path(stack.enter_context(unfinished))
-        pool = pool or stack.enter_context(Pool([target]))  # ends before the folder goes
+        pool = pool or stack.enter_context(LocalPool([target]))  # ends before the folder goes
         with watch("Starting", pool, [target.name]):
             hello = pool.start([target.name])[target.name]
         if not hello.ok:

@@ -1,0 +1,77 @@
+"""What callers ask of workers, wherever these run: a Pool. `local.py` is one, on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from outvote.core.arrays import Array
+from outvote.core.blackbox import Position
+from outvote.core.blobs import BlobStore
+from outvote.core.target import Run, Target
+
+
+@dataclass(frozen=True)
+class Request:
+    """One question to a worker: an operation, its arguments, arrays to go with it."""
+
+    op: str
+    arguments: Mapping[str, Any]
+    arrays: Sequence[Array] = ()
+    steps: int = 0
+
+
+def _unheard(run: Run) -> None:
+    """Nobody wants to hear of each answer as it comes."""
+
+
+class Pool(Protocol):
+    """The workers of a session, one per target."""
+
+    targets: dict[str, Target]
+    blobs: BlobStore
+    restarts: dict[str, int]  # how often a worker was replaced
+    peaks: dict[str, int]  # bytes that its worker held at most
+
+    def add(self, target: Target) -> None:
+        """Take another target in, not started yet."""
+        ...
+
+    def start(self, names: Iterable[str] | None = None) -> dict[str, Run]:
+        """Start workers side by side; each Run says what came up, or why it did not."""
+        ...
+
+    def stop(self, name: str) -> None:
+        """End one worker; its memory is free again."""
+        ...
+
+    def recycle(self, name: str) -> None:
+        """End a worker; its next question starts a fresh one."""
+        ...
+
+    def ask(self, name: str, request: Request) -> Run:
+        """One worker's answer. A dead worker is replaced first."""
+        ...
+
+    def ask_all(
+        self, names: Iterable[str], request: Request, done: Callable[[Run], None] = _unheard
+    ) -> dict[str, Run]:
+        """The same question to several workers at once; `done` hears of each as it ends."""
+        ...
+
+    def ask_each(self, names: Iterable[str], requests: Sequence[Request]) -> list[dict[str, Run]]:
+        """Several questions to several workers; each goes on to its next without waiting."""
+        ...
+
+    def memory(self, name: str) -> int:
+        """Bytes that a worker holds now; 0 while it is down."""
+        ...
+
+    def position(self, name: str) -> Position | None:
+        """Where a worker is in its request; None while it is down."""
+        ...
+
+    def close(self) -> None:
+        """End every worker at once, whatever it is doing."""
+        ...
