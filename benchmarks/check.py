@@ -28,7 +28,8 @@ from pathlib import Path
 import numpy as np
 
 from applications import build
-from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.checked import Checked
+from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_check
 from outvote.run.pool import Pool
 from outvote.targets.choose import BUILT_IN

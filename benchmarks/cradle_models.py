@@ -17,7 +17,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from applications import NAMES, build
-from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.checked import Checked
+from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_check
 from outvote.core.target import Target
 from outvote.targets.choose import BUILT_IN

@@ -20,7 +20,7 @@ from outvote.bench.reading import read_model
 from outvote.campaign.campaign import Campaign, Progress
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.commands.blocks import seeds_of
-from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in
 from outvote.core.outputs import outputs_of
@@ -114,13 +114,8 @@ def check_model(
     pool: Pool, targets: tuple[Target, ...], model: Path, data: Path | None, out: Path, **more: Any
 ) -> dict[str, Any]:
     """What `outvote check` writes into result.json, with its evidence under `out`."""
-    repros: dict[str, str] = {}
-
-    def keep(pool: Pool, checked: Checked) -> None:
-        repros.update(checked.write_evidence(pool, out))
-
     job = Job(model, targets, data=data, limits=LIMITS, **more)
-    return check_result(check_in(pool, job, keep=keep), repros)
+    return check_result(check_in(pool, job, out=out))
 
 
 def run_campaign(

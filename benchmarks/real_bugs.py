@@ -25,7 +25,8 @@ import numpy as np
 
 from outvote.commands.bisect.result import bisect_result
 from outvote.commands.bisect.run import BisectJob, run_bisect
-from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.checked import Checked
+from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in, run_check
 from outvote.core.errors import UsageError
@@ -247,7 +248,7 @@ def classic(folder: Path) -> str:
     with np.load(folder / "inputs.npz") as file:
         job = Job(folder / "model.keras", tuple(grid), data={"x": file["x"]})
     found = run_check(job)
-    result = check_result(found, {})
+    result = check_result(found)
     cells = [row[0] for row in result["version_matrix"]["cells"][:2]]
     kinds = {finding.layer.kind for finding in found.findings if finding.layer}
     theano, tensorflow = choose(["theano", "keras==2.1.4/tensorflow"], known)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from conftest import fake
-from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.checked import Checked
+from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import run_check, run_job
 from outvote.core.case import balanced_batch
@@ -123,7 +124,7 @@ def test_rounding_beyond_the_tolerance_is_explained_by_the_noise_floor(
 def test_an_unsupported_layer_is_a_gap_not_a_finding(fake_model: Path, fake_data: Path) -> None:
     checked = check_with(fake_model, fake_data, fake("a"), fake("b"), fake("c", "unsupported:d2"))
     assert checked.findings == []
-    result = check_result(checked, {})
+    result = check_result(checked)
     assert result["summary"] == "2 targets agree on 20 inputs; c cannot run this model."
     assert result["targets"][2]["outcome"] == "unsupported"
     assert result["targets"][2]["layer"] == "d2"
@@ -151,7 +152,7 @@ def test_one_target_that_runs_agrees_with_nobody(fake_model: Path, fake_data: Pa
 
 def test_an_output_too_narrow_for_the_labels_is_reported(fake_model: Path, fake_data: Path) -> None:
     checked = check_with(fake_model, fake_data, fake("a"), fake("b"), fake("bad", "shape:soft"))
-    result = check_result(checked, {})
+    result = check_result(checked)
     assert [target["accuracy"] is None for target in result["targets"]] == [False, False, True]
     assert result["findings"][0]["kind"] == "shape"
 
@@ -221,7 +222,7 @@ def test_the_most_inconsistent_input_is_localised(fake_model: Path, fake_data: P
 
 def test_equal_patterns_are_one_unique_inconsistency(fake_model: Path, fake_data: Path) -> None:
     checked = check_with(fake_model, fake_data, fake("a"), fake("bad", "lie:d2"), fake("c"))
-    unique = check_result(checked, {})["unique_inconsistencies"]
+    unique = check_result(checked)["unique_inconsistencies"]
     assert [entry["pairs"] for entry in unique if entry["metric"] == "relative"] == [
         [["a", "bad"], ["bad", "c"]]
     ]

@@ -174,7 +174,7 @@ def test_every_key_of_a_result_is_documented(fake_model: Path, fake_data: Path) 
     targets = (fake("a"), fake("b"), fake("liar", "lie:d2"))
     checked = run_check(Job(fake_model, targets, data=fake_data))
     assert any(finding.localization for finding in checked.findings)
-    result = check_result(checked, {})
+    result = check_result(checked)
     assert result["findings"]
     assert result["examples"]
     assert result["unique_inconsistencies"]

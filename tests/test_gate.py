@@ -308,14 +308,14 @@ def test_a_stopped_run_never_passes(run: Run, monkeypatch: pytest.MonkeyPatch) -
     assert run(*CHECK)[0] == 1
     write_known(stored("outvote-out")["findings"][0]["fingerprint"])
 
-    from outvote.commands.check import run as checking
+    from outvote.commands.check.run import Check
 
-    def stages(*arguments: Any) -> None:
-        real(*arguments)
+    def stages(check: Check) -> None:
+        real(check)
         raise KeyboardInterrupt
 
-    real = checking._stages
-    monkeypatch.setattr(checking, "_stages", stages)
+    real = Check.run
+    monkeypatch.setattr(Check, "run", stages)
     assert run(*CHECK)[0] == 130
     assert stored("outvote-out")["interrupted"] is True
     assert "stopped early" in Path("outvote-out/junit.xml").read_text()

@@ -30,7 +30,7 @@ def result(fake_model: Path, fake_data: Path, monkeypatch: pytest.MonkeyPatch) -
     misdeeds = {"1.0": "", "2.0": "lie:d2", "3.0": "lie:d2", "4.0": "permute:d2", "5.0": "error:d2"}
     targets = [release(v, "a") for v in (*misdeeds, "6.0")]
     targets += [release(v, "b", misdeed) for v, misdeed in misdeeds.items()]
-    return check_result(run_check(Job(fake_model, tuple(targets), data=fake_data)), {})
+    return check_result(run_check(Job(fake_model, tuple(targets), data=fake_data)))
 
 
 def test_equal_patterns_of_a_pair_share_an_id_over_versions(result: dict[str, Any]) -> None:

@@ -9,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.checked import Checked
+from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool

@@ -123,8 +123,8 @@ def test_the_evidence_proves_it_without_outvote(
 ) -> None:
     """repro.py exits 1 while the bug is there, and 0 once the fault is taken out."""
     path = keras_file(MODELS["batchnorm_epsilon"][0])
-    checked = check_in(real_pool, job_for(path, real_pool, "torch"))
-    (repro,) = checked.write_evidence(real_pool, tmp_path).values()
+    checked = check_in(real_pool, job_for(path, real_pool, "torch"), out=tmp_path)
+    (repro,) = checked.repros.values()
     script = tmp_path / repro
     bad = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert bad.returncode == 1, bad.stdout + bad.stderr

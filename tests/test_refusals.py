@@ -10,7 +10,8 @@ import pytest
 
 from conftest import fake
 from outvote.cli import main
-from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.checked import Checked
+from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_check
 from outvote.core.errors import UsageError
 

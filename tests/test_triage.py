@@ -15,7 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conftest import fake
-from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.checked import Checked
+from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_check
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
@@ -380,7 +381,7 @@ model = keras.Model(x, layers.Dense(3)(layers.Flatten()(y)))
 """
     )
     targets = tuple(real_pool.targets[name] for name in ("tensorflow", "torch"))
-    checked = check_in(real_pool, Job(path, targets, count=3))
+    checked = check_in(real_pool, Job(path, targets, count=3), out=tmp_path)
     finding = only(checked)
     assert (finding.accused, finding.triage) == ("torch", "bug"), finding.reason
     assert finding.proof is not None
@@ -389,7 +390,7 @@ model = keras.Model(x, layers.Dense(3)(layers.Flatten()(y)))
     assert (first.parameter, first.value, first.cured_by) == ("padding", "same", ("valid",))
     assert finding.parameters == {"padding": "same"}
     assert finding.proof.specimen.numbers < 20
-    (repro,) = checked.write_evidence(real_pool, tmp_path).values()
+    (repro,) = checked.repros.values()
     text = (tmp_path / repro).read_text()
     assert len(text.splitlines()) <= 42
     assert "outvote" not in text

@@ -16,7 +16,8 @@ import numpy as np
 import pytest
 
 from outvote.bench.reading import read_model
-from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.checked import Checked
+from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in, run_job
 from outvote.commands.localize.run import LocalizeJob, locate
 from outvote.core.target import Outcome, Run, Target

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from outvote.commands.check.job import Checked
+from outvote.commands.check.checked import Checked
 from outvote.commands.check.matrix import plain_of, version_matrix
 from outvote.core.arrays import Array
 from outvote.core.case import Case
@@ -22,11 +21,9 @@ _EXAMPLES = 5
 _TOP = 5
 
 
-def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
-    """The whole result; `repros` maps a fingerprint to its repro script."""
+def check_result(checked: Checked) -> dict[str, Any]:
+    """The whole result."""
     case, settings = checked.case, checked.job.settings
-    if case is None:
-        raise ValueError("a check that has not read its model has no result")
     model, data = case.model, case.data
     comparisons = [_comparison(pair, case, checked) for pair in checked.comparisons]
     unique = _unique(checked)
@@ -67,14 +64,14 @@ def check_result(checked: Checked, repros: Mapping[str, str]) -> dict[str, Any]:
         "unique_inconsistencies": unique,
         "version_matrix": version_matrix(checked.job.targets, checked.runs, comparisons, unique),
         "examples": _examples(case, checked),
-        "findings": [finding_result(f, model, repros) for f in checked.findings],
+        "findings": [finding_result(f, model, checked.repros) for f in checked.findings],
     }
 
 
 def summary(checked: Checked) -> str:
     """The verdict as one sentence."""
     finished = [name for name, run in checked.runs.items() if run.ok]
-    count = checked.case.data.count if checked.case else 0
+    count = checked.case.data.count
     if checked.interrupted and not checked.findings:
         return f"Stopped early: {', '.join(finished) or 'no target'} had finished."
     real = [finding for finding in checked.findings if finding.triage != "precision"]

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 
 from outvote.bench.reading import read_model
-from outvote.commands.check.job import Checked, Job
+from outvote.commands.check.checked import Checked
+from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in
 from outvote.core.arrays import Array
@@ -98,13 +99,8 @@ def between_in(
         allow_code=job.allow_code,
         settings=Settings(),
     )
-    repros: dict[str, str] = {}
-
-    def keep(pool: Pool, checked: Checked) -> None:
-        repros.update(saved(lambda: checked.write_evidence(pool, out), out))
-
-    checked = check_in(pool, check, watch, keep)
-    found = {**check_result(checked, repros), **_added(job, explored, checked, walk)}
+    checked = check_in(pool, check, watch, out)
+    found = {**check_result(checked), **_added(job, explored, checked, walk)}
     result = gate.judged(found)
     saved(lambda: _write(result, walk, out), out)
     return result
