@@ -44,7 +44,7 @@ class Fire:
     """Watches one sitting of the campaign, and shoots."""
 
     def __init__(self, arguments: list[str], folder: Path, every: float, mutants: int) -> None:
-        self.process = subprocess.Popen([sys.executable, "-m", "outvote.cli", "fuzz", *arguments])
+        self.process = subprocess.Popen([sys.executable, "-m", "outvote", "fuzz", *arguments])
         self._folder, self._every, self._mutants = folder, every, mutants
         self.shots = 0
         self._told = -1

@@ -286,7 +286,7 @@ def test_ctrl_c_stops_cleanly_and_keeps_what_was_found(
         [
             sys.executable,
             "-m",
-            "outvote.cli",
+            "outvote",
             "check",
             "model.json",
             "--data",

@@ -262,7 +262,7 @@ def test_ctrl_c_keeps_what_was_found(keras_file: Callable[..., Path], tmp_path: 
     data = tmp_path / "many.npz"
     np.savez(data, x=np.random.default_rng(0).random((20_000, 6)).astype("float32"))
     out = tmp_path / "out"
-    call = [sys.executable, "-m", "outvote.cli", "explore", *pair, "--data", str(data)]
+    call = [sys.executable, "-m", "outvote", "explore", *pair, "--data", str(data)]
     call += ["--out", str(out), "--constraint", "none", "--batch-size", "8", "--iterations", "200"]
     running = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     assert running.stderr is not None

@@ -208,7 +208,7 @@ def started(model: Path, data: Path, out: Path) -> tuple[subprocess.Popen[str], 
     )
     process = subprocess.Popen(
         [
-            *(sys.executable, "-m", "outvote.cli", "fuzz", str(model), "--data", str(data)),
+            *(sys.executable, "-m", "outvote", "fuzz", str(model), "--data", str(data)),
             *("--targets", "a,b,bad", "--quiet", "--config", str(config), "--out", str(out)),
             *("--budget", "4000", "--inputs", "8"),
         ],
@@ -275,7 +275,7 @@ def test_killed_in_the_middle_it_loses_no_finding_and_counts_nothing_twice(
 ) -> None:
     out = tmp_path / "out"
     process, config = started(fake_model, fake_data, out)
-    arguments = [sys.executable, "-m", "outvote.cli", "fuzz"]
+    arguments = [sys.executable, "-m", "outvote", "fuzz"]
     before = wait_for_mutants(out, 100)
     process.send_signal(signal.SIGKILL)
     process.communicate()

@@ -393,7 +393,7 @@ def test_keras_datasets_are_loaded_or_the_failure_is_one_sentence(tmp_path: Path
 
 @pytest.mark.frameworks
 def test_the_command_writes_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "outvote.cli", "zoo"]
+    command = [sys.executable, "-m", "outvote", "zoo"]
     more = ["--target", "jax", "--out", str(tmp_path / "zoo")]
     done = subprocess.run(
         [*command, "build", "residual-mlp", *more], capture_output=True, text=True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 
@@ -13,13 +14,13 @@ from outvote.commands.explore import options as explore
 from outvote.commands.fuzz import options as fuzz
 from outvote.commands.localize import options as localize
 from outvote.commands.nan import options as nan
-from outvote.commands.options import CONSISTENT, INTERRUPTED, RAW, USAGE
+from outvote.commands.options import INTERNAL, INTERRUPTED, RAW, USAGE
 from outvote.commands.pollution import options as pollution
 from outvote.commands.report import options as report
 from outvote.commands.show import options as show
 from outvote.commands.targets import options as targets
 from outvote.commands.zoo import options as zoo
-from outvote.core.errors import UsageError
+from outvote.core.errors import ReaderGoneError, UsageError, remedy_for
 from outvote.core.version import VERSION
 
 _COMMANDS = (
@@ -42,32 +43,48 @@ examples:
   outvote targets
   outvote zoo build lenet5
 
-exit codes: 0 consistent, 1 findings, 2 usage or set-up error, 130 stopped with Ctrl-C
+exit codes: 0 consistent, 1 findings, 2 usage or set-up error, 3 an error inside outvote,
+130 stopped with Ctrl-C
 """
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `outvote` command."""
-    options = _parser().parse_args(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    options = argparse.Namespace()
     try:
+        _parser().parse_args(given, options)
         code: int = options.action(options)
     except UsageError as error:
-        _fail(str(error))
-        return USAGE
+        return _fail(str(error), USAGE)
     except KeyboardInterrupt:
-        _fail("stopped before anything was found")
-        return INTERRUPTED
-    except BrokenPipeError:
-        return CONSISTENT
-    except OSError as error:
-        where = f" ({error.filename})" if error.filename else ""
-        _fail(f"the system refused: {error.strerror or error}{where}; free space or check rights")
-        return USAGE
+        return _fail("stopped before anything was found", INTERRUPTED)
+    except ReaderGoneError:
+        return _reader_gone()
+    except Exception as error:
+        return _failed(error, given, options)
     return code
 
 
-def _fail(text: str) -> None:
+def _failed(error: Exception, argv: Sequence[str], options: argparse.Namespace) -> int:
+    """What the user can mend is an error of use, all else is ours; neither is ever a finding."""
+    from outvote.commands.crash import crash_sentence
+
+    if isinstance(error, OSError) and (remedy := remedy_for(error)):
+        where = f" ({error.filename})" if error.filename else ""
+        return _fail(f"the system refused: {error.strerror}{where}; {remedy}", USAGE)
+    return _fail(crash_sentence(error, argv, getattr(options, "out", None)), INTERNAL)
+
+
+def _reader_gone() -> int:
+    """As with `| head`. Python would complain once more when it flushes at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return INTERRUPTED
+
+
+def _fail(text: str, code: int) -> int:
     sys.stderr.write(f"outvote: {text}\n")
+    return code
 
 
 class _Parser(argparse.ArgumentParser):
@@ -90,7 +107,3 @@ def _parser() -> argparse.ArgumentParser:
     for command in _COMMANDS:
         command.add(commands)
     return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

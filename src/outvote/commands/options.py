@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 
-CONSISTENT, FINDINGS, USAGE, INTERRUPTED = 0, 1, 2, 130
+CONSISTENT, FINDINGS, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
 RAW = argparse.RawDescriptionHelpFormatter
 
 

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from outvote.commands.gate import gate_lines, new_ones
 from outvote.commands.targets.run import Health
+from outvote.core.errors import ReaderGoneError
 from outvote.run.pool import Pool
 from outvote.targets.environments.store import Entry
 
@@ -24,12 +25,27 @@ _ALL_PAIRS = 10  # with more pairs than this, those that agree are only counted
 _COLOURS = {"consistent": "green", "inconsistent": "red", "interrupted": "yellow"}
 
 
+class Screen(Console):
+    """Where results are printed. A reader that has gone is told to the caller, not exited on."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(highlight=False, **more)
+
+    def on_broken_pipe(self) -> None:
+        raise ReaderGoneError("the other end of the output was closed")
+
+
+def results() -> Screen:
+    """Standard output: lines are as long as they are."""
+    return Screen(soft_wrap=True)
+
+
 class Terminal:
     """Progress goes to standard error, results to standard output."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self._err = Console(stderr=True, quiet=quiet, highlight=False)
-        self._out = Console(highlight=False, soft_wrap=True)
+        self._err = Screen(stderr=True, quiet=quiet)
+        self._out = results()
 
     @contextmanager
     def watch(self, text: str, pool: Pool, names: Sequence[str]) -> Iterator[None]:

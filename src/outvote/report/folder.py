@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from outvote.core.errors import UsageError
+from outvote.core.errors import UsageError, remedy_for
 
 
 def prepare_folder(out: Path) -> None:
@@ -27,7 +27,10 @@ def saved(write: Any, out: Path) -> Any:
     try:
         return write()
     except OSError as error:
+        remedy = remedy_for(error)
+        if remedy is None:
+            raise
         raise UsageError(
-            f"writing the results into {out} failed ({error.strerror}); "
-            "free some space, or choose another folder with --out, and run again"
+            f"writing the results into {out} failed ({error.strerror}); {remedy} with --out, "
+            "and run again"
         ) from error

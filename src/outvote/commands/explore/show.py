@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from outvote.commands.terminal import results
 
 _COLOURS = {"consistent": "green", "inconsistent": "red", "interrupted": "yellow"}
 _WORDS = {
@@ -19,7 +20,7 @@ _WORDS = {
 
 def show_explored(result: dict[str, Any], folder: Path) -> None:
     """The models, the figures, the verdict, and where the report is."""
-    out = Console(highlight=False, soft_wrap=True)
+    out = results()
     table = Table(title="Models", title_justify="left")
     for heading in ("model", "differences", "neurons", "covered"):
         table.add_column(heading)
@@ -86,7 +87,7 @@ def _retraining(result: dict[str, Any]) -> Table:
 
 def show_coverage(result: dict[str, Any], folder: Path) -> None:
     """Layers, criteria, and where the report is."""
-    out = Console(highlight=False, soft_wrap=True)
+    out = results()
     coverage = result["coverage"]
     table = Table(title=f"Neurons above {result['settings']['threshold']:g}", title_justify="left")
     for heading in ("layer", "kind", "neurons", "covered", "coverage"):
@@ -113,7 +114,7 @@ def show_coverage(result: dict[str, Any], folder: Path) -> None:
 def show_distance(result: dict[str, Any]) -> None:
     """How far the search took the targets apart."""
     d = result["distance"]
-    Console(highlight=False, soft_wrap=True).print(
+    results().print(
         f"largest relative distance {d['before']:.2g} on the seeds, {d['after']:.2g} on what was "
         f"found; it grew for {d['grew']} of {result['seeds']} seeds (gradient of {d['followed']})"
     )
@@ -121,7 +122,7 @@ def show_distance(result: dict[str, Any]) -> None:
 
 def show_pollution(result: dict[str, Any], folder: Path) -> None:
     """The suspects that are likest to the evidence, and where the report is."""
-    out = Console(highlight=False, soft_wrap=True)
+    out = results()
     evidence = result["evidence"]
     if evidence:
         out.print(

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group
+from rich.console import Group
 from rich.live import Live
 from rich.markup import escape
 from rich.table import Table
@@ -16,6 +16,7 @@ from rich.text import Text
 
 from outvote.campaign.campaign import Progress
 from outvote.commands.gate import gate_lines, new_ones
+from outvote.commands.terminal import Screen, results
 from outvote.report.compare.view import pairs_table, strategies_table
 
 _EVERY = 10.0  # seconds between two lines where there is no terminal
@@ -25,8 +26,8 @@ class FuzzTerminal:
     """Progress goes to standard error, results to standard output."""
 
     def __init__(self, quiet: bool = False) -> None:
-        self._err = Console(stderr=True, quiet=quiet, highlight=False)
-        self._out = Console(highlight=False, soft_wrap=True)
+        self._err = Screen(stderr=True, quiet=quiet)
+        self._out = results()
 
     @contextmanager
     def live(self) -> Iterator[Callable[[Progress], None]]:

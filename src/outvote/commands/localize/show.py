@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+
+from outvote.commands.terminal import Screen, results
 
 
 def show_localize(result: dict[str, Any], folder: Path) -> None:
     """The causes of each pair, and how many layers CRADLE would list."""
-    out = Console(highlight=False, soft_wrap=True)
+    out = results()
     table = Table(title="Causes", title_justify="left")
     for heading in ("pair", "layer", "change rate", "cause", "agree with"):
         table.add_column(heading)
@@ -45,7 +46,7 @@ def _rows(suspect: dict[str, Any]) -> list[list[str]]:
 
 def show_nan(result: dict[str, Any], folder: Path) -> None:
     """Every layer's range, and where numbers ended."""
-    out = Console(highlight=False, soft_wrap=True)
+    out = results()
     table = Table(title="Layers, on the last population", title_justify="left")
     for heading in ("layer", "kind", "smallest", "largest", "NaN", "infinite"):
         table.add_column(heading)
@@ -57,7 +58,7 @@ def show_nan(result: dict[str, Any], folder: Path) -> None:
     _end(out, result, folder)
 
 
-def _end(out: Console, result: dict[str, Any], folder: Path) -> None:
+def _end(out: Screen, result: dict[str, Any], folder: Path) -> None:
     for warning in result["warnings"]:
         out.print(f"[yellow]warning[/] {escape(warning)}")
     colour = "green" if result["verdict"] == "consistent" else "red"

@@ -34,11 +34,12 @@ def add(commands: Any) -> None:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from rich.console import Console
     from rich.markdown import Markdown
 
+    from outvote.commands.terminal import Screen
+
     folder = _folder(options.finding, options.out)
-    console = Console()
+    console = Screen()
     console.print(Markdown((folder / "report.md").read_text(encoding="utf-8")))
     if (folder / "repro.py").exists():
         console.print(f"repro: python {folder / 'repro.py'}", soft_wrap=True)

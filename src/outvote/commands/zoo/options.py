@@ -73,9 +73,9 @@ def _job(jobs: Any, name: str, text: str) -> argparse.ArgumentParser:
 
 
 def _list(options: argparse.Namespace) -> int:
-    from rich.console import Console
     from rich.table import Table
 
+    from outvote.commands.terminal import results
     from outvote.dialects.keras.zoo.catalog import ENTRIES
 
     table = Table(title="Zoo", title_justify="left")
@@ -90,7 +90,7 @@ def _list(options: argparse.Namespace) -> int:
             f"{entry.weights:,}",
             entry.data,
         )
-    Console(highlight=False, soft_wrap=True).print(table)
+    results().print(table)
     return CONSISTENT
 
 
@@ -138,11 +138,11 @@ def _each(options: argparse.Namespace, entries: list[Any], one: Callable[[Any, A
     from outvote.commands.terminal import Terminal
     from outvote.dialects.keras.zoo.work import bench, trainer
 
-    with bench(options.out, trainer(options.target), Terminal(options.quiet).watch) as ready:
+    terminal = Terminal(options.quiet)
+    with bench(options.out, trainer(options.target), terminal.watch) as ready:
         for done, entry in enumerate(entries):
             try:
-                sys.stdout.write(f"{one(ready, entry)}\n")
-                sys.stdout.flush()
+                terminal.say(one(ready, entry))
             except KeyboardInterrupt:
                 finished = f"{done} of {len(entries)} models are finished and kept"
                 sys.stderr.write(f"outvote: stopped; {finished}\n")
