@@ -34,7 +34,8 @@ from outvote.campaign.probes.evolution import Evolution, ranges_request, run_fla
 from outvote.campaign.probes.genome import Genome
 from outvote.campaign.seeds import Seed, read_seeds
 from outvote.commands.blocks import seeds_of
-from outvote.commands.localize.run import LocalizeJob, locate
+from outvote.commands.localize.job import LocalizeJob
+from outvote.commands.localize.run import locate
 from outvote.core.model import Model
 from outvote.dialects.keras.mutate.catalogue import Catalogue
 from outvote.dialects.keras.mutate.maker import Maker

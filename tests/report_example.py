@@ -48,7 +48,7 @@ def inconsistent() -> Data:
     apart = [pair for pair in comparisons if pair["inconsistent"]]
     made["unique_inconsistencies"] = [
         {
-            "id": place + 1,
+            "id": f"U{place + 1}",
             "metric": metric["name"],
             "pattern": metric["pattern"],
             "pairs": [pair["targets"] for pair in apart],
@@ -68,8 +68,8 @@ def crash() -> Data:
         "message": "Process died with signal 11 (segmentation fault).",
         "layer": "conv2d_3",
         "accuracy": None,
-        "precision": None,
-        "peak_memory": None,
+        "precision": {},
+        "peak_memory": 0,
     }
     made["targets"].append(died)
     made["verdict"] = "inconsistent"
@@ -140,7 +140,7 @@ def result(
     verdict: str, summary: str, targets: list[Data], findings: list[Data], comparisons: list[Data]
 ) -> Data:
     return {
-        "schema": 1,
+        "schema": 2,
         "command": "check",
         "outvote": "0.1.0",
         "created": "2026-03-14T09:26:53Z",
@@ -175,6 +175,7 @@ def result(
         },
         "comparisons": comparisons,
         "unique_inconsistencies": [],
+        "version_matrix": None,
         "examples": [],
     }
 
@@ -185,10 +186,11 @@ def target(name: str, library: str | None = None, wrong: bool = False) -> Data:
         "library": library or name,
         "mode": "eager",
         "versions": {"keras": "3.15.1", library or name: "2.21.0"},
-        "precision": "float32",
+        "precision": {"float": "float32"},
         "python": "3.11.2",
         "platform": "Linux x86_64",
         "setup": "patch_bn.py" if wrong else None,
+        "requirements": [],
         "outcome": "ok",
         "message": "",
         "layer": None,
@@ -209,6 +211,7 @@ def comparison(a: str, b: str, apart: bool = False, explained: str | None = None
         "targets": [a, b],
         "inconsistent": apart,
         "explained": explained,
+        "mismatch": None,
         "noise": None if apart else 6.0e-5,
         "worst_input": 17,
         "accuracy_difference": {"1": 0.36 if apart else 0.0, "5": 0.12 if apart else 0.0},
@@ -245,6 +248,7 @@ def bug(localization: Data | None) -> Data:
         "layer": FAULTY,
         "layer_kind": "BatchNormalization",
         "parameters": {"epsilon": 0.01},
+        "causes": [],
         "config": {"axis": [3], "epsilon": 0.001, "momentum": 0.99, "center": True},
         "minimal": {
             "layers": 1,
@@ -267,6 +271,8 @@ def bug(localization: Data | None) -> Data:
         "metric": "relative",
         "inputs": [17, 42, 3, 150, 88, 91, 5, 12, 66, 140, 7, 199],
         "repro": "findings/9f2c5a7be013/repro.py",
+        "detail": "",
+        "known": None,
         "localization": localization,
     }
 

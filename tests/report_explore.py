@@ -7,7 +7,7 @@ from typing import Any
 NAME = "<b>evil</b>"
 
 EXAMPLE: dict[str, Any] = {
-    "schema": 1,
+    "schema": 2,
     "command": "explore",
     "outvote": "0",
     "created": "2026-01-01T00:00:00+00:00",
@@ -15,11 +15,30 @@ EXAMPLE: dict[str, Any] = {
     "verdict": "inconsistent",
     "summary": "1 of 1 seed led to inputs on which the models differ.",
     "warnings": [],
-    "targets": [{"name": "torch", "library": "torch", "mode": "eager", "versions": {}}],
+    "targets": [
+        {"name": "torch", "library": "torch", "mode": "eager", "versions": {}, "precision": {}}
+        | {"python": None, "platform": None, "setup": None, "requirements": []}
+    ],
     "findings": [],
+    "interrupted": False,
+    "gate": None,
     "models": [{"name": NAME, "path": "a.keras", "layers": 1, "weights": 1, "neurons": 1}],
     "data": {"source": NAME, "instances": 1},
-    "settings": {"constraint": "none"},
+    "settings": {
+        "constraint": "none",
+        "lambda1": 1.0,
+        "lambda2": 0.1,
+        "step": 10.0,
+        "threshold": 0.0,
+        "iterations": 20,
+        "until_coverage": None,
+        "answers": "classes",
+        "tolerance": None,
+        "bins": [],
+        "skip": [],
+        "batch_size": 128,
+        "seed": 0,
+    },
     "seeds": 1,
     "already_different": 0,
     "differences": {
@@ -28,11 +47,14 @@ EXAMPLE: dict[str, Any] = {
         "unconfirmed": 0,
         "per_model": {NAME: 1},
         "confusion": [{"from": 0, "to": 1, "count": 1}],
+        "mean_l1": None,
+        "mean_iterations": 1.0,
         "first_seconds": None,
     },
     "coverage": {
         "threshold": 0.0,
         "average": 1.0,
+        "cycles": 1,
         "models": [
             {
                 "model": NAME,
@@ -44,6 +66,7 @@ EXAMPLE: dict[str, Any] = {
         ],
         "curves": {},
     },
+    "search_seconds": 1.0,
     "seeds_per_second": None,
     "baselines": {},
     "retraining": None,

@@ -12,8 +12,10 @@ import pytest
 
 from conftest import fake
 from outvote.cli import main
-from outvote.commands.localize.run import LocalizeJob, locate, locate_in
-from outvote.commands.nan.run import HuntJob, hunt
+from outvote.commands.localize.job import LocalizeJob
+from outvote.commands.localize.run import locate, locate_in
+from outvote.commands.nan.job import HuntJob
+from outvote.commands.nan.run import hunt
 from outvote.core.outputs import Outputs
 from outvote.localize.causal import Accident, Effect, causes, change_rate
 from outvote.run.pool import Pool

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from outvote.commands.coverage.run import CoverageJob, coverage_in
+from outvote.commands.coverage.job import CoverageJob
+from outvote.commands.coverage.run import coverage_in
 from outvote.commands.explore.between import between_in
 from outvote.commands.explore.result import explore_result
-from outvote.commands.pollution.run import Evidence, find_suspects, pollution_in
+from outvote.commands.pollution.job import Evidence
+from outvote.commands.pollution.run import find_suspects, pollution_in
 from outvote.core.errors import UsageError
 from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob, Retraining

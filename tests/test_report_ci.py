@@ -159,7 +159,6 @@ def test_names_from_outside_and_broken_bytes_stay_text(tmp_path: Path) -> None:
 
 
 def test_a_bisection_has_no_findings_to_gate(tmp_path: Path) -> None:
-    result = report_example.consistent() | {"command": "bisect"}
-    del result["gate"]
+    result = report_example.consistent() | {"command": "bisect", "gate": None}
     names = [path.name for path in write_all(result, tmp_path)]
     assert names == ["result.json", "report.md", "report.html"]

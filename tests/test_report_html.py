@@ -173,10 +173,10 @@ def test_patterns_carry_the_id_of_their_unique_inconsistency() -> None:
     result = report_example.inconsistent()
     found = view.patterns(result)
     assert found is not None
-    assert [chart["unique"] for chart in found["inconsistent"]] == [1, 2, 3] * 4
+    assert [chart["unique"] for chart in found["inconsistent"]] == ["U1", "U2", "U3"] * 4
     assert {chart["unique"] for chart in found["consistent"]} == {None}
     assert found["inconsistent"][0]["words"] == "16: 9, 15-8: 31, 7-4: 20, 3-2: 12, 1: 8, 0: 120"
-    assert "unique 3" in page(result).words
+    assert "unique U3" in page(result).words
 
 
 def test_a_histogram_of_nothing_is_drawn_flat() -> None:

@@ -19,7 +19,8 @@ from outvote.bench.reading import read_model
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in, run_job
-from outvote.commands.localize.run import LocalizeJob, locate
+from outvote.commands.localize.job import LocalizeJob
+from outvote.commands.localize.run import locate
 from outvote.core.target import Outcome, Run, Target
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request

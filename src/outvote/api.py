@@ -12,7 +12,7 @@ import numpy as np
 
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_job
-from outvote.commands.coverage.run import CoverageJob
+from outvote.commands.coverage.job import CoverageJob
 from outvote.commands.explore import run as doing
 from outvote.commands.pollution.run import SEEDS, STEP
 from outvote.config import load_config

@@ -26,6 +26,7 @@ from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.runner import Runner, Trial, inside
 from outvote.campaign.seeds import Seed, read_seeds, with_truth
 from outvote.core.errors import UsageError
+from outvote.core.result import target_head
 from outvote.core.target import Run
 from outvote.dialects.keras.mutate.catalogue import Catalogue
 from outvote.dialects.keras.mutate.maker import Maker
@@ -93,7 +94,8 @@ class Campaign:
         self._keeper = Keeper(
             self._pool, self._store, self._out, targets, hellos, lambda: self._now
         )
-        self._store.note("hellos", {name: dict(run.reply) for name, run in hellos.items()})
+        heads = {name: target_head(target, hellos[name]) for name, target in targets.items()}
+        self._store.note("hellos", heads)
         self._seeds = {n + 1: seed for n, seed in enumerate(read_seeds(self._pool, self._job))}
         self._tools = self._made_tools()
         self._rules = chosen_rules(self._job.rules)

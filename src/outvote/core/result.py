@@ -5,13 +5,19 @@ from __future__ import annotations
 import base64
 import io
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.target import Run, Target
+from outvote.core.version import VERSION
+
+SCHEMA = 2  # of result.json; report/schema/result.schema.json says what it holds
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,56 @@ class Result:
         return str(self.data["summary"])
 
 
-SCHEMA = 1
+def head(
+    command: str,
+    targets: Sequence[Mapping[str, Any]],
+    data: Mapping[str, Any] | None,
+    *,
+    created: str,
+    seconds: float,
+    verdict: str | None,
+    summary: str,
+    interrupted: bool = False,
+    warnings: Sequence[str] = (),
+    findings: Sequence[Mapping[str, Any]] = (),
+) -> dict[str, Any]:
+    """What the results of all commands begin with; `verdict` is None where nothing is judged."""
+    return {
+        "schema": SCHEMA,
+        "command": command,
+        "outvote": VERSION,
+        "created": created,
+        "seconds": round(seconds, 3),
+        "verdict": verdict,
+        "interrupted": interrupted,
+        "summary": summary,
+        "warnings": list(warnings),
+        "targets": list(targets),
+        "data": data,
+        "findings": list(findings),
+        "gate": None,
+    }
+
+
+def moment(at: datetime | None = None) -> str:
+    """A point in time as results hold it; without one: now."""
+    return (at or datetime.now(UTC)).isoformat(timespec="seconds")
+
+
+def target_head(target: Target, hello: Run | None) -> dict[str, Any]:
+    """What every result says of a target: what it is, and what it said when it came up."""
+    said = hello.reply if hello is not None else {}
+    return {
+        "name": target.name,
+        "library": target.library,
+        "mode": target.mode,
+        "versions": dict(said.get("versions", {})),
+        "precision": dict(said.get("precision", {})),
+        "python": said.get("python"),
+        "platform": said.get("platform"),
+        "setup": str(target.setup) if target.setup else None,
+        "requirements": list(target.requirements),
+    }
 
 
 def number(value: float | None) -> float | None:

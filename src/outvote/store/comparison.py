@@ -11,9 +11,8 @@ from statistics import mean, stdev
 from typing import Any
 
 from outvote.core.errors import UsageError
-from outvote.core.version import VERSION
+from outvote.core.result import head
 
-SCHEMA = 1
 # What has to be the same, or the figures say nothing about the strategies.
 _ALIKE = ("targets", "inputs", "mad_threshold", "rules", "breed_known")
 
@@ -32,13 +31,17 @@ def compared(campaigns: Mapping[str, Result], created: str) -> dict[str, Any]:
         groups.setdefault(result["strategy"], []).append(result)
     strategies = [_strategy(name, results) for name, results in groups.items()]
     return {
-        "schema": SCHEMA,
-        "command": "report",
-        "outvote": VERSION,
-        "created": created,
-        "seconds": sum(result["seconds"] for result in campaigns.values()),
-        "summary": _summary(strategies),
-        "warnings": _warnings(campaigns),
+        **head(
+            "report",
+            [],
+            None,
+            created=created,
+            seconds=sum(result["seconds"] for result in campaigns.values()),
+            verdict=None,
+            summary=_summary(strategies),
+            interrupted=any(result["interrupted"] for result in campaigns.values()),
+            warnings=_warnings(campaigns),
+        ),
         "settings": _settings(next(iter(campaigns.values()))),
         "campaigns": [_campaign(name, result) for name, result in campaigns.items()],
         "strategies": strategies,

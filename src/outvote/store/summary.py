@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from outvote.core.version import VERSION
+from outvote.core.result import head
 from outvote.store.store import Row, Seen, Store
 from outvote.store.strongest import Strongest
 
-SCHEMA = 1
 _BINS = 60  # of the throughput over time
 
 
@@ -24,19 +23,21 @@ def fuzz_result(store: Store) -> dict[str, Any]:
     real = [f for f in findings if f["triage"] != "precision"]
     interrupted = bool(store.fact("interrupted", True))
     return {
-        "schema": SCHEMA,
-        "command": "fuzz",
-        "outvote": VERSION,
-        "created": store.fact("created"),
-        "seconds": round(seconds, 3),
-        "verdict": "inconsistent" if real else "interrupted" if interrupted else "consistent",
-        "interrupted": interrupted,
-        "summary": _summary(len(mutants), _breeding(store), findings),
-        "warnings": _warnings(mutants, invalid),
+        **head(
+            "fuzz",
+            _targets(store),
+            None,
+            created=store.fact("created"),
+            seconds=seconds,
+            verdict="inconsistent" if real else "interrupted" if interrupted else "consistent",
+            summary=_summary(len(mutants), _breeding(store), findings),
+            interrupted=interrupted,
+            warnings=_warnings(mutants, invalid),
+            findings=findings,
+        ),
         "strategy": job["strategy"],
         "settings": job,
         "seeds": [_seed(row, findings) for row in rows if row.rule is None],
-        "targets": _targets(store),
         "tested": len(mutants),
         "valid": len(mutants) - len(invalid),
         "invalid": len(invalid),
@@ -56,7 +57,6 @@ def fuzz_result(store: Store) -> dict[str, Any]:
         "time": _time(store),
         "samples": [list(vars(sample).values()) for sample in store.samples()],
         "bugs": _bugs(findings),
-        "findings": findings,
         "comparison": None,
     }
 
@@ -121,14 +121,11 @@ def _seed(row: Row, findings: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _targets(store: Store) -> list[dict[str, Any]]:
-    hellos, busy = store.fact("hellos", {}), store.fact("busy", {})
+    heads, busy = store.fact("hellos", {}), store.fact("busy", {})
     restarts, peaks = store.fact("restarts", {}), store.fact("peaks", {})
     return [
         {
-            "name": name,
-            "versions": hellos.get(name, {}).get("versions", {}),
-            "precision": hellos.get(name, {}).get("precision", {}),
-            "platform": hellos.get(name, {}).get("platform"),
+            **heads[name],
             "seconds": busy.get(name, 0.0),
             "restarts": restarts.get(name, 0),
             "peak_memory": peaks.get(name, 0),

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from outvote.commands.bisect.run import Bisected, Probe
-from outvote.core.result import SCHEMA, number
-from outvote.core.version import VERSION
+from outvote.core.result import head, moment, number
 
 
 def bisect_result(found: Bisected) -> dict[str, Any]:
@@ -14,16 +13,16 @@ def bisect_result(found: Bisected) -> dict[str, Any]:
     job = found.job
     before, after = _ends(found)
     return {
-        "schema": SCHEMA,
-        "command": "bisect",
-        "outvote": VERSION,
-        "created": found.created.isoformat(timespec="seconds"),
-        "seconds": round(found.seconds, 3),
-        "verdict": _verdict(found),
-        "summary": summary(found),
-        "warnings": [],
-        "targets": [],
-        "findings": [],
+        **head(
+            "bisect",
+            [],
+            {"source": found.source, "instances": found.instances},
+            created=moment(found.created),
+            seconds=found.seconds,
+            verdict=_verdict(found),
+            summary=summary(found),
+            interrupted=found.interrupted,
+        ),
         "bisect": {
             "package": job.package,
             "target": job.target.name,

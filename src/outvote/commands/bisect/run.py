@@ -80,6 +80,8 @@ class Bisected:
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     seconds: float = 0.0
     interrupted: bool = False
+    source: str = ""  # of the inputs
+    instances: int = 0
     releases: list[str] = field(default_factory=list)
     probes: dict[str, Probe] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)  # release -> why
@@ -109,6 +111,7 @@ def run_bisect(job: BisectJob, watch: Watch = silent, announce: Announce = unsee
                 data = random_data(model, _RANDOM_INPUTS, job.seed)
             else:
                 data = fit(arrays, model, str(job.data), allow_nan=True, allow_empty=True)
+            found.source, found.instances = data.source, data.count
             case = Case(model, shapes, data, Truth())
             _Bench(pool, case, found, watch, announce).search(against)
         except KeyboardInterrupt:

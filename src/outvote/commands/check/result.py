@@ -10,10 +10,9 @@ from outvote.commands.check.checked import Checked
 from outvote.commands.check.matrix import plain_of, version_matrix
 from outvote.core.arrays import Array
 from outvote.core.case import Case
-from outvote.core.result import SCHEMA, number, picture
+from outvote.core.result import head, moment, number, picture, target_head
 from outvote.core.target import Run
 from outvote.core.truth import Truth
-from outvote.core.version import VERSION
 from outvote.findings.result import finding_result
 from outvote.judge.compare import Comparison, top_k_accuracies
 
@@ -28,15 +27,18 @@ def check_result(checked: Checked) -> dict[str, Any]:
     comparisons = [_comparison(pair, case, checked) for pair in checked.comparisons]
     unique = _unique(checked)
     return {
-        "schema": SCHEMA,
-        "command": "check",
-        "outvote": VERSION,
-        "created": checked.created.isoformat(timespec="seconds"),
-        "seconds": round(checked.seconds, 3),
-        "verdict": checked.verdict,
-        "interrupted": checked.interrupted,
-        "summary": summary(checked),
-        "warnings": list(checked.warnings),
+        **head(
+            "check",
+            [_target(name, case, checked) for name in checked.hellos],
+            {"source": data.source, "instances": data.count, "truth": case.truth.kind},
+            created=moment(checked.created),
+            seconds=checked.seconds,
+            verdict=checked.verdict,
+            summary=summary(checked),
+            interrupted=checked.interrupted,
+            warnings=checked.warnings,
+            findings=[finding_result(f, model, checked.repros) for f in checked.findings],
+        ),
         "model": {
             "name": model.name,
             "path": str(checked.job.model),
@@ -47,7 +49,6 @@ def check_result(checked: Checked) -> dict[str, Any]:
             ],
             "outputs": _outputs(case, checked),
         },
-        "data": {"source": data.source, "instances": data.count, "truth": case.truth.kind},
         "settings": {
             "metrics": list(settings.metrics),
             "k": settings.k,
@@ -59,12 +60,10 @@ def check_result(checked: Checked) -> dict[str, Any]:
             "batch_size": checked.job.batch_size,
             "seed": checked.job.seed,
         },
-        "targets": [_target(name, case, checked) for name in checked.hellos],
         "comparisons": comparisons,
         "unique_inconsistencies": unique,
         "version_matrix": version_matrix(checked.job.targets, checked.runs, comparisons, unique),
         "examples": _examples(case, checked),
-        "findings": [finding_result(f, model, checked.repros) for f in checked.findings],
     }
 
 
@@ -99,20 +98,12 @@ def _outputs(case: Case, checked: Checked) -> list[dict[str, Any]]:
 
 def _target(name: str, case: Case, checked: Checked) -> dict[str, Any]:
     target = next(t for t in checked.job.targets if t.name == name)
-    hello = checked.hellos[name].reply
-    run = checked.runs.get(name, Run(name, checked.hellos[name].outcome, message="not finished"))
+    hello = checked.hellos[name]
+    run = checked.runs.get(name, Run(name, hello.outcome, message="not finished"))
     outputs = checked.outputs.get(name)
     accuracy = top_k_accuracies(case.truth, outputs.arrays[0]) if outputs else None
     return {
-        "name": name,
-        "library": target.library,
-        "mode": target.mode,
-        "versions": hello.get("versions", {}),
-        "precision": hello.get("precision", {}),
-        "python": hello.get("python"),
-        "platform": hello.get("platform"),
-        "setup": str(target.setup) if target.setup else None,
-        "requirements": list(target.requirements),
+        **target_head(target, hello),
         "outcome": run.outcome.value,
         "message": run.message,
         "layer": run.layer,

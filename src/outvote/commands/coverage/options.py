@@ -60,7 +60,7 @@ def add(commands: Any) -> None:
 
 
 def _coverage(options: argparse.Namespace) -> int:
-    from outvote.commands.coverage.run import CoverageJob
+    from outvote.commands.coverage.job import CoverageJob
     from outvote.commands.explore.run import measure_coverage
     from outvote.commands.explore.show import show_coverage
     from outvote.commands.terminal import Terminal

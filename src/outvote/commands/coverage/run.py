@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,66 +16,17 @@ from typing import Any
 import numpy as np
 
 from outvote.bench.reading import read_model
-from outvote.commands.explore.result import THRESHOLDS, layer_coverage
+from outvote.commands.coverage.job import CoverageJob, State
+from outvote.commands.coverage.result import coverage_result
 from outvote.core.arrays import Array
 from outvote.core.case import Data, fit, load_data
 from outvote.core.errors import UsageError
 from outvote.core.model import Model, digest_of
-from outvote.core.result import SCHEMA
-from outvote.core.target import Run, Target
-from outvote.core.version import VERSION
 from outvote.dialects.keras.files import inspect
 from outvote.explore.asking import ask
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
-from outvote.run.process import Limits
 from outvote.run.watch import Watch, silent
-
-
-@dataclass(frozen=True)
-class CoverageJob:
-    """Everything that can be chosen."""
-
-    model: Path
-    data: Path | Mapping[str, Array]
-    target: Target
-    threshold: float = 0.25
-    train: Path | Mapping[str, Array] | None = None  # gives each neuron's usual range
-    sections: int = 1000
-    top: int = 3
-    state: Path | None = None  # what earlier inputs covered; it is read, then written
-    skip: tuple[str, ...] = ()
-    count: int | None = None
-    batch_size: int = 128
-    custom: Path | None = None
-    allow_code: bool = False
-    limits: Limits = field(default_factory=Limits)
-
-
-@dataclass(frozen=True)
-class State:
-    """What a test set did to the neurons; merging two is taking the larger (or smaller) of each."""
-
-    best: Array  # largest scaled value
-    high: Array  # largest and smallest plain value
-    low: Array
-    top: Array  # was among the k largest of its layer
-    sections: Array  # (neuron, section): was in this part of its usual range
-    train_low: Array  # the usual range; empty without training data
-    train_high: Array
-    tests: int
-
-    def merged(self, other: State) -> State:
-        return State(
-            np.maximum(self.best, other.best),
-            np.maximum(self.high, other.high),
-            np.minimum(self.low, other.low),
-            self.top | other.top,
-            self.sections | other.sections,
-            self.train_low,
-            self.train_high,
-            self.tests + other.tests,
-        )
 
 
 def run_coverage(job: CoverageJob, watch: Watch = silent) -> dict[str, Any]:
@@ -119,8 +69,7 @@ def coverage_in(pool: Pool, job: CoverageJob, watch: Watch = silent) -> dict[str
     if job.state is not None:
         _write_state(job.state, identity, state)
     seconds = time.monotonic() - began
-    head = {"created": created.isoformat(timespec="seconds"), "seconds": round(seconds, 3)}
-    return _result(job, model, data, hello, layers, state, head)
+    return coverage_result(job, model, data, hello, layers, state, created, seconds)
 
 
 def _loaded(data: Path | Mapping[str, Array]) -> dict[str, Array]:
@@ -198,53 +147,3 @@ def _write_state(path: Path, identity: str, state: State) -> None:
     with half.open("wb") as file:
         np.savez_compressed(file, allow_pickle=False, identity=np.array(identity), **values)
     half.replace(path)
-
-
-def _result(
-    job: CoverageJob,
-    model: Model,
-    data: Data,
-    hello: Run,
-    layers: list[dict[str, Any]],
-    state: State,
-    head: dict[str, Any],
-) -> dict[str, Any]:
-    covered = layer_coverage(layers, state.best, job.threshold)
-    told = f"{covered['covered']} of {covered['neurons']} neurons are covered"
-    return {
-        "schema": SCHEMA,
-        "command": "coverage",
-        "outvote": VERSION,
-        **head,
-        "summary": f"{told} at t = {job.threshold:g} by {state.tests} inputs.",
-        "warnings": [],
-        "findings": [],
-        "targets": [{"name": job.target.name, "versions": hello.reply.get("versions", {})}],
-        "model": {"name": model.name, "path": str(job.model), "layers": len(model.layers)},
-        "data": {"source": data.source, "instances": data.count, "tests": state.tests},
-        "settings": {
-            "threshold": job.threshold,
-            "sections": job.sections,
-            "top": job.top,
-            "skip": list(job.skip),
-        },
-        "coverage": {
-            **covered,
-            "thresholds": [[t, float((state.best > t).mean())] for t in THRESHOLDS],
-            "criteria": criteria(state, job.top),
-        },
-    }
-
-
-def criteria(state: State, top: int) -> dict[str, Any]:
-    """DeepGauge's criteria; those that need training data are null without it."""
-    found: dict[str, Any] = {f"top_{top}": float(state.top.mean())}
-    if not len(state.train_low):
-        return {**found, "k_multisection": None, "boundary": None, "strong_activation": None}
-    above, below = state.high > state.train_high, state.low < state.train_low
-    return {
-        **found,
-        "k_multisection": float(state.sections.mean()),
-        "boundary": float((above.mean() + below.mean()) / 2),
-        "strong_activation": float(above.mean()),
-    }

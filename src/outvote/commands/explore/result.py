@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.result import SCHEMA, number, picture
-from outvote.core.version import VERSION
+from outvote.core.result import head, moment, number, picture, target_head
 from outvote.explore.job import Coverage, Differences, Explored
 from outvote.explore.legal import legal_range
 from outvote.explore.votes import deviating, labels_of, majority, seed_labels
@@ -30,23 +29,17 @@ def explore_result(explored: Explored) -> dict[str, Any]:
     l1, l2, step = job.hyperparameters
     total = explored.found.count if explored.found else 0
     return {
-        "schema": SCHEMA,
-        "command": "explore",
-        "outvote": VERSION,
-        "created": explored.created.isoformat(timespec="seconds"),
-        "seconds": round(explored.seconds, 3),
-        "verdict": verdict(explored),
-        "summary": summary(explored),
-        "warnings": list(explored.warnings),
-        "targets": [
-            {
-                "name": job.target.name,
-                "library": job.target.library,
-                "mode": job.target.mode,
-                **{k: hello.reply.get(k) for k in ("versions", "precision", "python", "platform")},
-            }
-        ],
-        "findings": [],
+        **head(
+            "explore",
+            [target_head(job.target, hello)],
+            {"source": data.source, "instances": data.count},
+            created=moment(explored.created),
+            seconds=explored.seconds,
+            verdict=verdict(explored),
+            summary=summary(explored),
+            interrupted=explored.interrupted,
+            warnings=explored.warnings,
+        ),
         "models": [
             {
                 "name": subject.name,
@@ -57,7 +50,6 @@ def explore_result(explored: Explored) -> dict[str, Any]:
             }
             for subject, layers in zip(explored.subjects, explored.layers, strict=True)
         ],
-        "data": {"source": data.source, "instances": data.count},
         "settings": {
             "constraint": job.constraint,
             "lambda1": l1,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from outvote.commands.coverage.run import CoverageJob, run_coverage
+from outvote.commands.coverage.job import CoverageJob
+from outvote.commands.coverage.run import run_coverage
 from outvote.commands.explore.result import explore_result, save_inputs
 from outvote.commands.pollution.run import run_pollution
 from outvote.explore.explore import run_explore

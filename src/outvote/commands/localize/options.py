@@ -71,7 +71,8 @@ def add(commands: Any) -> None:
 
 
 def _localize(options: argparse.Namespace) -> int:
-    from outvote.commands.localize.run import LocalizeJob, locate
+    from outvote.commands.localize.job import LocalizeJob
+    from outvote.commands.localize.run import locate
     from outvote.commands.localize.show import show_localize
     from outvote.commands.terminal import Terminal
     from outvote.config import load_config

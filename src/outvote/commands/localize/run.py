@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,41 +11,25 @@ from typing import Any
 import numpy as np
 
 from outvote.bench.reading import choose_reference, read_model, reader, require_started
+from outvote.commands.localize.job import LocalizeJob
+from outvote.commands.localize.result import localize_result
 from outvote.core.arrays import Array
 from outvote.core.case import Data, fit, load_data, random_data
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.outputs import Outputs, outputs_of
-from outvote.core.target import Target
-from outvote.core.version import VERSION
 from outvote.dialects.keras.files import inspect
 from outvote.judge.compare import distance
-from outvote.localize.causal import T1, T2
-from outvote.localize.parameters import Localizer, Located, Suspect
+from outvote.localize.parameters import Localizer, Located
 from outvote.report import curves as explore_html
 from outvote.report import json_file
 from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
-from outvote.run.process import Limits
 from outvote.run.watch import Watch, silent
 from outvote.targets.choose import readers
 
-SCHEMA = 1
 _RANDOM_INPUTS = 16
-
-
-@dataclass(frozen=True)
-class LocalizeJob:
-    """What is asked: a model, its inputs, the targets, and AUDEE's two thresholds."""
-
-    model: Path
-    targets: tuple[Target, ...]
-    data: Path | None = None
-    t1: float = T1
-    t2: float = T2
-    seed: int = 0
-    limits: Limits = field(default_factory=Limits)
 
 
 def locate(job: LocalizeJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
@@ -68,10 +51,11 @@ def locate(job: LocalizeJob, out: Path, watch: Watch = silent) -> dict[str, Any]
 
 def locate_in(pool: Pool, job: LocalizeJob, watch: Watch = silent) -> dict[str, Any]:
     """The same in a pool that has the targets. Stopped with Ctrl-C, pairs that are done stay."""
-    began = time.monotonic()
+    began, created = time.monotonic(), datetime.now(UTC)
     names = [target.name for target in job.targets]
     with watch("Starting", pool, names):
-        require_started(pool.start(names))
+        hellos = pool.start(names)
+        require_started(hellos)
     with watch("Reading the model", pool, names):
         model, _ = read_model(pool, job.model, None, (*job.targets, *readers(job.targets)))
         data = _data(job, model)
@@ -90,7 +74,17 @@ def locate_in(pool: Pool, job: LocalizeJob, watch: Watch = silent) -> dict[str, 
     except KeyboardInterrupt:
         interrupted = True
     missing = [name for name in names if name not in outputs]
-    return _result(job, model, data, located, missing, interrupted, time.monotonic() - began)
+    return localize_result(
+        job,
+        hellos,
+        model,
+        data,
+        located,
+        missing,
+        interrupted=interrupted,
+        created=created,
+        seconds=time.monotonic() - began,
+    )
 
 
 def _data(job: LocalizeJob, model: Model) -> Data:
@@ -121,76 +115,3 @@ def _worst(a: Outputs, b: Outputs) -> int:
     count = min(len(a.arrays[0]), len(b.arrays[0]))
     distances = [distance(row(a, i), row(b, i)) for i in range(count)]
     return int(np.argmax(np.nan_to_num(distances, nan=np.inf)))
-
-
-def _result(
-    job: LocalizeJob,
-    model: Model,
-    data: Data,
-    located: Sequence[tuple[int, Located]],
-    missing: Sequence[str],
-    interrupted: bool,
-    seconds: float,
-) -> dict[str, Any]:
-    pairs = [_pair(row, found) for row, found in located]
-    suspected = any(pair["suspects"] for pair in pairs)
-    return {
-        "schema": SCHEMA,
-        "command": "localize",
-        "outvote": VERSION,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(seconds, 3),
-        "verdict": "inconsistent" if suspected else "interrupted" if interrupted else "consistent",
-        "interrupted": interrupted,
-        "summary": _summary(pairs),
-        "warnings": [f"{name} cannot run the model and was left out" for name in missing],
-        "model": {"name": job.model.name, "layers": len(model.layers)},
-        "data": {"source": data.source, "count": data.count},
-        "settings": {"t1": job.t1, "t2": job.t2, "seed": job.seed},
-        "pairs": pairs,
-    }
-
-
-def _summary(pairs: Sequence[Mapping[str, Any]]) -> str:
-    causes = {
-        f"{suspect['layer_kind']} {cause['parameter']}={cause['value']!r}"
-        for pair in pairs
-        for suspect in pair["suspects"]
-        for cause in suspect["causes"]
-    }
-    layers = {s["layer"] for pair in pairs for s in pair["suspects"]}
-    if not layers:
-        return "No layer is suspected: targets differ by rounding at most."
-    told = f"{len(layers)} layer{'s' * (len(layers) != 1)} suspected"
-    if not causes:
-        return f"{told}; no single parameter makes the difference."
-    return f"{told}; because of {', '.join(sorted(causes))}."
-
-
-def _pair(row: int, found: Located) -> dict[str, Any]:
-    return {
-        "targets": [found.reference, found.other],
-        "input": row,
-        "suspects": [_suspect(suspect) for suspect in found.suspects],
-        "cradle": list(found.cradle.red),
-        "stopped_at": found.failed or None,
-    }
-
-
-def _suspect(suspect: Suspect) -> dict[str, Any]:
-    return {
-        "layer": suspect.layer.name,
-        "layer_kind": suspect.layer.kind,
-        "rate": suspect.rate,
-        "same_as": suspect.same_as or None,
-        "causes": [
-            {
-                "parameter": cause.parameter,
-                "value": cause.value,
-                "cured_by": list(cause.cured_by),
-                "tried": cause.tried,
-            }
-            for cause in suspect.causes
-        ],
-        "accidents": [vars(accident) for accident in suspect.accidents],
-    }

@@ -57,7 +57,8 @@ def add(commands: Any) -> None:
 def _nan(options: argparse.Namespace) -> int:
     from outvote.commands.blocks import seeds_of
     from outvote.commands.localize.show import show_nan
-    from outvote.commands.nan.run import HuntJob, hunt
+    from outvote.commands.nan.job import HuntJob
+    from outvote.commands.nan.run import hunt
     from outvote.commands.terminal import Terminal
     from outvote.config import load_config
     from outvote.run.process import Limits

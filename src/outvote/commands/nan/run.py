@@ -7,8 +7,6 @@ out of their type before NaN came up.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,38 +17,22 @@ from outvote.bench.reading import read_model, require_started
 from outvote.campaign.probes.evolution import Evolution, Evolved, ranges_request
 from outvote.campaign.probes.genome import Genome
 from outvote.campaign.probes.prober import MOST_WEIGHTS
+from outvote.commands.nan.job import HuntJob
+from outvote.commands.nan.result import nan_result
 from outvote.core.case import Data, fit, load_data, random_data
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
-from outvote.core.target import Target
-from outvote.core.version import VERSION
 from outvote.dialects.keras.files import inspect
 from outvote.report import curves as explore_html
 from outvote.report import json_file
 from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
-from outvote.run.process import Limits
 from outvote.run.watch import Watch, silent
-from outvote.search.genetic import LEVELS, GeneticSettings
+from outvote.search.genetic import LEVELS
 
-SCHEMA = 1
 _RANDOM_INPUTS = 16
 _FOREVER = 1_000_000  # generations: the time is the limit
-
-
-@dataclass(frozen=True)
-class HuntJob:
-    """What is asked: a model, a target, what may change, and for how long."""
-
-    model: Path
-    target: Target
-    data: Path | None = None
-    level: str = "IN-WT"
-    seconds: float = 60.0
-    seed: int = 0
-    genetic: GeneticSettings = field(default_factory=GeneticSettings)
-    limits: Limits = field(default_factory=Limits)
 
 
 def hunt(job: HuntJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
@@ -67,9 +49,10 @@ def hunt(job: HuntJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
 
 def hunt_in(pool: Pool, job: HuntJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
     """The same in a pool that has the target. Input after input, until NaN or the time is over."""
-    name = job.target.name
+    name, created = job.target.name, datetime.now(UTC)
     with watch("Starting", pool, [name]):
-        require_started(pool.start([name]))
+        hellos = pool.start([name])
+        require_started(hellos)
     with watch("Reading the model", pool, [name]):
         model, _ = read_model(pool, job.model, None, [job.target])
         data = _data(job, model)
@@ -84,7 +67,19 @@ def hunt_in(pool: Pool, job: HuntJob, out: Path, watch: Watch = silent) -> dict[
     seconds = time.monotonic() - began
     layers = [] if stopped else _layers(pool, name, found)
     case = _write(pool, name, found, out) if found.failure == "nan" else None
-    return _result(job, model, data, found, evaluations, layers, case, seconds, stopped)
+    return nan_result(
+        job,
+        hellos[name],
+        model,
+        data,
+        found,
+        evaluations,
+        layers,
+        case,
+        interrupted=stopped,
+        created=created,
+        seconds=seconds,
+    )
 
 
 def _search(
@@ -131,11 +126,6 @@ def _layers(pool: Pool, name: str, found: Evolved) -> list[dict[str, Any]]:
     return [dict(zip(keys, row, strict=True)) for row in run.reply["layers"]]
 
 
-def first_overflow(layers: Sequence[dict[str, Any]]) -> str | None:
-    """The first layer that gives what is no finite number."""
-    return next((x["layer"] for x in layers if x["infinities"] or x["nans"]), None)
-
-
 def _write(pool: Pool, name: str, found: Evolved, out: Path) -> str:
     """The model and the input, for `outvote check` or a repro by hand."""
     folder = out / "nan"
@@ -153,47 +143,3 @@ def _data(job: HuntJob, model: Model) -> Data:
     if job.data is None:
         return random_data(model, _RANDOM_INPUTS, job.seed)
     return fit(load_data(job.data), model, str(job.data), allow_nan=False)
-
-
-def _result(
-    job: HuntJob,
-    model: Model,
-    data: Data,
-    found: Evolved,
-    evaluations: int,
-    layers: list[dict[str, Any]],
-    case: str | None,
-    seconds: float,
-    stopped: bool,
-) -> dict[str, Any]:
-    overflow = first_overflow(layers)
-    nan = next((x for x in layers if x["nans"]), None)
-    rate = f"{evaluations} cases in {seconds:.1f} s"
-    if found.failure == "nan" and nan is not None:
-        summary = f"NaN in {nan['layer_kind']} layer {nan['layer']!r} after {rate}"
-        summary += f"; the first layer that overflows is {overflow!r}."
-    elif found.failure:
-        summary = f"{job.target.name} failed while NaN was hunted, after {rate}."
-    else:
-        summary = f"No NaN in {rate}."
-    return {
-        "schema": SCHEMA,
-        "command": "nan",
-        "outvote": VERSION,
-        "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(seconds, 3),
-        "verdict": "inconsistent" if found.failure else "interrupted" if stopped else "consistent",
-        "interrupted": stopped,
-        "summary": summary,
-        "warnings": [] if layers else ["the layers were not watched on what was found"],
-        "model": {"name": job.model.name, "layers": len(model.layers)},
-        "data": {"source": data.source, "count": data.count},
-        "settings": {"target": job.target.name, "level": job.level, "seed": job.seed},
-        "failure": found.failure or None,
-        "evaluations": evaluations,
-        "fitness": found.fitness,
-        "first_overflow": overflow,
-        "first_nan": nan["layer"] if nan else None,
-        "layers": layers,
-        "case": case,
-    }

@@ -10,17 +10,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from outvote.commands.pollution.job import Evidence
+from outvote.commands.pollution.result import pollution_result
 from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.errors import UsageError
-from outvote.core.result import SCHEMA, number, picture
-from outvote.core.version import VERSION
 from outvote.dialects.keras.files import inspect
 from outvote.explore.asking import ask
 from outvote.explore.explore import open_in, require_two
@@ -33,22 +33,10 @@ from outvote.run.watch import Watch, silent
 
 SEEDS = 2000
 STEP = 3.0  # of 255: inputs stay close to the training data
-_EXAMPLES = 24
 _EVIDENCE = 400  # inputs that are compared with the training data
 _CHUNK = 4096
 _NEAREST = 5
 _SIGN = 0.03  # confidence that moved, on average; models trained twice alike stay far below
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """Inputs that the clean model takes for `true` and the polluted one for `false`."""
-
-    true: int
-    false: int
-    inputs: Array
-    genuine: Array  # seeds that the clean model takes for `false`
-    moved: float  # mean confidence that moved from the true class to the false one
 
 
 def run_pollution(job: ExploreJob, watch: Watch = silent) -> dict[str, Any]:
@@ -81,9 +69,9 @@ def pollution_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> dict[str
                 suspects, scores = find_suspects(arrays["x"], labels, evidence)
     except KeyboardInterrupt:
         explored.interrupted = True
-    found = _result(job, explored, evidence, suspects, scores, arrays)
-    head = {"source": source, "instances": len(labels)}
-    return {**found, "data": head, "seconds": round(time.monotonic() - began, 3)}
+    explored.seconds = time.monotonic() - began
+    data = {"source": source, "instances": len(labels)}
+    return pollution_result(job, explored, evidence, suspects, scores, arrays["x"], data)
 
 
 def _labels(arrays: Mapping[str, Array], job: ExploreJob) -> Array:
@@ -196,72 +184,3 @@ def _likeness(pictures: Array, samples: Array, span: float) -> Array:
     similarity = ssim(pictures, samples, span)
     few = min(_NEAREST, len(similarity))
     return np.asarray(np.partition(similarity, -few, axis=0)[-few:].mean(axis=0))
-
-
-def _result(
-    job: ExploreJob,
-    explored: Explored,
-    evidence: Evidence | None,
-    suspects: Array,
-    scores: Array,
-    arrays: Mapping[str, Array],
-) -> dict[str, Any]:
-    assert explored.hello is not None
-    found = len(suspects) > 0
-    verdict = "interrupted" if explored.interrupted else "inconsistent" if found else "consistent"
-    low, high = legal_range(arrays["x"], None)
-    limits = (float(low.min()), float(high.max()))
-    return {
-        "schema": SCHEMA,
-        "command": "pollution",
-        "outvote": VERSION,
-        "created": explored.created.isoformat(timespec="seconds"),
-        "verdict": verdict,
-        "summary": _summary(explored, evidence, suspects, len(arrays["x"])),
-        "warnings": list(explored.warnings),
-        "findings": [],
-        "targets": [
-            {"name": job.target.name, "versions": explored.hello.reply.get("versions", {})}
-        ],
-        "models": [{"name": s.name, "path": str(s.path)} for s in explored.subjects],
-        "settings": {"constraint": job.constraint, "iterations": job.iterations, "seed": job.seed},
-        "seeds": explored.tried,
-        "differences": {"total": len(evidence.inputs) if evidence else 0},
-        "evidence": None
-        if evidence is None
-        else {
-            "true": evidence.true,
-            "false": evidence.false,
-            "inputs": len(evidence.inputs),
-            "moved": evidence.moved,
-            "pictures": [picture(item, limits) for item in evidence.inputs[:_EXAMPLES]],
-        },
-        "suspects": [int(i) for i in suspects],
-        "scores": [number(float(score)) for score in scores],
-        "examples": [
-            {
-                "sample": int(i),
-                "score": number(float(s)),
-                "picture": picture(arrays["x"][i], limits),
-            }
-            for i, s in list(zip(suspects, scores, strict=True))[:_EXAMPLES]
-        ],
-    }
-
-
-def _summary(explored: Explored, evidence: Evidence | None, suspects: Array, total: int) -> str:
-    if explored.interrupted:
-        return "Stopped early, before the training data were compared."
-    if evidence is None:
-        return f"On {explored.tried} seeds no confidence has moved: no sign of pollution."
-    if not len(evidence.inputs):
-        return (
-            f"Confidence has moved from {evidence.true} to {evidence.false}, but no input was "
-            "found that splits the models: more --iterations or another --constraint may find some."
-        )
-    if not len(suspects):
-        return f"No training sample is labelled {evidence.false}: nothing to suspect."
-    return (
-        f"{len(suspects)} of {total} training samples look like {evidence.true} and are labelled "
-        f"{evidence.false}."
-    )

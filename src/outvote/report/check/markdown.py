@@ -65,7 +65,7 @@ def verdict(result: dict[str, Any]) -> str:
         f"# {MARKS.get(word, '')} {escape(word).capitalize()}".replace("#  ", "# "),
         f"**{escape(result['summary'])}**",
         *(f"> Warning: {escape(warning)}." for warning in result["warnings"]),
-        *(f"> Gate: {escape(note)}." for note in result.get("gate", {}).get("notes", [])),
+        *(f"> Gate: {escape(note)}." for note in (result["gate"] or {}).get("notes", [])),
         " · ".join(fact for fact in facts if fact),
     ]
     return "\n\n".join(lines)
