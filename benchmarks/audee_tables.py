@@ -39,13 +39,14 @@ from outvote.commands.localize.run import locate
 from outvote.core.model import Model
 from outvote.dialects.keras.mutate.catalogue import Catalogue
 from outvote.dialects.keras.mutate.maker import Maker
+from outvote.dialects.keras.mutate.tools import KerasTools
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.localize.parameters import Localizer
 from outvote.mutate.registry import all_rules, mutate
-from outvote.mutate.tools import Tools
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
 from outvote.search.genetic import LEVELS, GeneticSettings
-from outvote.targets.choose import BUILT_IN, choose, known_targets
+from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import provide
 
 FAULT = """
@@ -65,11 +66,11 @@ class Bench:
         self.pool, self.names, self.settings = pool, names, settings
         found = pool.ask(names[1], Request("catalogue", {}))
         maker = Maker(lambda request: pool.ask(names[1], request), pool.blobs)
-        self.tools = Tools(pool.blobs, maker, Catalogue.of(found.reply))
+        self.tools = KerasTools(pool.blobs, maker, Catalogue.of(found.reply))
 
     def variants(self, seed: Seed, count: int) -> list[Model]:
         """Network mutation: other parameters for a layer."""
-        rule = all_rules()["NET"]
+        rule = all_rules("keras")["NET"]
         tried = (mutate(rule, seed.subject, self.tools, (i,)) for i in range(4 * count))
         return [subject.model for subject in tried if subject is not None][:count]
 

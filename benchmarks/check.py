@@ -31,8 +31,8 @@ from applications import build
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_check
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.pool import Pool
-from outvote.targets.choose import BUILT_IN
 
 TARGETS = ("tensorflow", "jax", "torch")
 FAULT = Path(__file__).parent.parent / "examples" / "faults" / "batchnorm_epsilon.py"

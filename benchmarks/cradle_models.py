@@ -21,7 +21,7 @@ from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_check
 from outvote.core.target import Target
-from outvote.targets.choose import BUILT_IN
+from outvote.dialects.keras.targets import BUILT_IN
 
 CLEAN = ("tensorflow", "jax", "torch", "openvino")
 BACKENDS = ("tensorflow", "jax", "torch")

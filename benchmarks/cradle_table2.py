@@ -29,6 +29,7 @@ from outvote.bench.reading import read_model
 from outvote.core.case import Case, fit
 from outvote.core.outputs import outputs_of
 from outvote.core.target import Target
+from outvote.dialects.keras.targets import helpers
 from outvote.findings.blame import Blame
 from outvote.findings.finding import Finding
 from outvote.judge.compare import Settings, compare_all
@@ -36,7 +37,7 @@ from outvote.judge.truth import interpret
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
-from outvote.targets.choose import choose, known_targets, readers
+from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import provide
 
 VERSIONS = ("2.0.5", "2.0.9", "2.1.4", "2.1.5", "2.2.4", "2.3.1")
@@ -100,7 +101,7 @@ def row(
     began = time.monotonic()
     found = Row()
     limits = Limits(silence_seconds=1800)
-    with LocalPool([*targets, *readers(targets)], limits=limits, jobs=options.jobs) as pool:
+    with LocalPool([*targets, *helpers(targets)], limits=limits, jobs=options.jobs) as pool:
         model, shapes = read_model(pool, path, None)
         rng = np.random.default_rng(0)
         shape = (options.inputs, *(int(n or 1) for n in model.inputs[0].shape[1:]))
@@ -110,7 +111,7 @@ def row(
         }
         data = fit(arrays, model, "random", allow_nan=False)
         case = Case(model, shapes, data, interpret(data.truth, shapes[0]))
-        for helper in readers(targets):
+        for helper in helpers(targets):
             pool.stop(helper.name)
         for version in versions:
             pair = [t.name for t in targets if t.name.startswith(f"keras=={version}/")]

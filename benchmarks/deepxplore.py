@@ -28,13 +28,13 @@ import numpy as np
 from deepxplore_first import first_difference
 from outvote.commands.explore.result import explore_result
 from outvote.core.arrays import Array
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.explore.asking import ask
 from outvote.explore.baselines import measure, random_inputs
 from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
-from outvote.targets.choose import BUILT_IN
 
 ORIGINAL = 1.5  # seconds per seed of the authors' program, on an idle machine of this kind
 DOMAINS = ("MNIST", "PDF", "Driving")

@@ -20,13 +20,13 @@ import numpy as np
 
 from outvote.commands.pollution.run import pollution_in
 from outvote.core.arrays import Array
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob, Retraining
 from outvote.explore.retraining import retrain
 from outvote.explore.votes import labels_of, majority
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
-from outvote.targets.choose import BUILT_IN
 
 _TRAIN = """
 import os, sys

@@ -25,6 +25,7 @@ from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in
 from outvote.core.outputs import outputs_of
 from outvote.core.target import Target
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.dialects.keras.zoo.catalog import GROUPS
 from outvote.judge.compare import distance
 from outvote.run.local import LocalPool
@@ -32,7 +33,6 @@ from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 from outvote.store.store import Store
 from outvote.store.summary import fuzz_result
-from outvote.targets.choose import BUILT_IN
 
 BACKENDS = ("tensorflow", "jax", "torch")
 _QUICK = ("tensorflow", "torch", "numpy")  # beside a campaign: JAX compiles every shape

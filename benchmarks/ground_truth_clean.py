@@ -9,10 +9,10 @@ from typing import Any
 
 from applications import NAMES, build
 from ground_truth_bench import BACKENDS, check_model, open_pool
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.dialects.keras.zoo.catalog import ENTRIES
 from outvote.dialects.keras.zoo.seeds import seed_file
 from outvote.run.pool import Pool
-from outvote.targets.choose import BUILT_IN
 
 _FINDINGS = Path(__file__).parent.parent / "docs" / "findings.md"
 

@@ -25,12 +25,12 @@ from outvote.core.outputs import Outputs, outputs_of
 from outvote.core.specimen import Specimen
 from outvote.core.truth import Truth
 from outvote.dialects.keras.mutate.chains import Chain
+from outvote.dialects.keras.mutate.tools import KerasTools
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.finding import Finding
 from outvote.judge.compare import Settings, distance
 from outvote.mutate.registry import Impossible
-from outvote.mutate.tools import Tools
 from outvote.run.pool import Pool, Request
-from outvote.targets.choose import BUILT_IN
 from small_cases import SHAPES, made_tools, seed_of
 
 _LAYERS = (10, 40)
@@ -135,7 +135,7 @@ def note(tally: Tally, pool: Pool, findings: list[Finding], where: str) -> None:
         print(f"{where}: {mark} ({why}): {finding.title}", flush=True)
 
 
-def deep_model(seed: Seed, tools: Tools, number: int) -> Model | None:
+def deep_model(seed: Seed, tools: KerasTools, number: int) -> Model | None:
     """Layers one behind the other, each leading back to the shape before it where it must."""
     rng = np.random.default_rng(number)
     chain = Chain(seed.subject, Ref("start"), tools, rng)

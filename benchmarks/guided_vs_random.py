@@ -16,8 +16,8 @@ from pathlib import Path
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.commands.blocks import seeds_of
 from outvote.commands.fuzz.run import compare, start
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.report.compare import markdown as compare_markdown
-from outvote.targets.choose import BUILT_IN
 
 # Negative numbers leak through ReLU, a little: on a trained network hardly visible.
 FAULT = """

@@ -20,11 +20,11 @@ from outvote.core.target import Outcome, Run
 from outvote.dialects.keras.mutate.catalogue import Catalogue, Kind
 from outvote.dialects.keras.mutate.maker import Maker
 from outvote.dialects.keras.mutate.parameters import parameter
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.mutate.subject import Spec
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
-from outvote.targets.choose import BUILT_IN
 
 PLACES = {1: (12,), 2: (6, 4), 3: (8, 8, 4), 4: (4, 6, 6, 4), 5: (2, 4, 6, 6, 4)}
 _TRIES = 20

@@ -17,7 +17,7 @@ from typing import Any
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.commands.blocks import seeds_of
 from outvote.commands.fuzz.run import start
-from outvote.targets.choose import BUILT_IN
+from outvote.dialects.keras.targets import BUILT_IN
 
 # Runs inside the worker: notes every line of the backend's files once, and says how many there are.
 TRACER = """

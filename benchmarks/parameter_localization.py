@@ -23,10 +23,10 @@ import numpy as np
 
 from outvote.core.model import Input, Layer, Model, Ref
 from outvote.dialects.keras.mutate.maker import Maker
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.localize.parameters import Localizer
 from outvote.mutate.subject import Spec
 from outvote.run.local import LocalPool
-from outvote.targets.choose import BUILT_IN
 
 SCRIPT = Path(__file__).with_name("planted_parameters.py")
 
@@ -47,7 +47,9 @@ def case(maker: Maker, kind: str, parameters: dict[str, Any], shape: tuple[int, 
         layer = maker.layer(made, f"{name.lower()}_{len(layers)}", refs * (1 + two), rng)
         layers.append(layer)
         refs, specs = [Ref(layer.name)], list(made.outputs)
-    return Model("case", (Input("x", (None, *shape), "float32"),), tuple(layers), (refs[0],))
+    return Model(
+        "case", (Input("x", (None, *shape), "float32"),), tuple(layers), (refs[0],), "keras"
+    )
 
 
 def main() -> None:

@@ -30,9 +30,10 @@ from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in, run_check
 from outvote.core.errors import UsageError
+from outvote.dialects.keras.targets import helpers
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
-from outvote.targets.choose import choose, known_targets, readers
+from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import provide
 
 _X86 = platform.machine() == "x86_64"
@@ -229,7 +230,7 @@ def checked(pool: Pool, bug: Bug, version: str, folder: Path) -> Checked:
     """The wrong targets in one version, beside those that are right, in the same."""
     names = [named_with(version, name) for name in (*bug.wrong, *bug.voters)]
     ready = provide(choose(names, known_targets({}, Path())))
-    for target in (*ready, *readers(ready)):
+    for target in (*ready, *helpers(ready)):
         if target.name not in pool.targets:
             pool.add(target)
     with np.load(folder / "inputs.npz") as file:

@@ -25,13 +25,14 @@ from outvote.core.truth import Truth
 from outvote.dialects.keras.mutate.catalogue import Catalogue
 from outvote.dialects.keras.mutate.chains import Chain
 from outvote.dialects.keras.mutate.maker import Maker
+from outvote.dialects.keras.mutate.tools import KerasTools
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.judge.compare import Settings
 from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Spec, Subject
-from outvote.mutate.tools import Tools
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
-from outvote.targets.choose import BUILT_IN, choose
+from outvote.targets.choose import choose
 
 LAYERS = 5
 BATCH = 32
@@ -53,25 +54,30 @@ def main() -> None:
         measure(runner, tools, seeds, options.cases, names)
 
 
-def made_tools(pool: Pool, name: str) -> Tools:
+def made_tools(pool: Pool, name: str) -> KerasTools:
     catalogue = Catalogue.of(pool.ask(name, Request("catalogue", {})).reply)
-    return Tools(pool.blobs, Maker(lambda r: pool.ask(name, r), pool.blobs), catalogue)
+    return KerasTools(pool.blobs, Maker(lambda r: pool.ask(name, r), pool.blobs), catalogue)
 
 
 def seed_of(pool: Pool, place: tuple[int, ...]) -> Seed:
     """An identity, and two inputs for it."""
     layer = Layer(
-        "start", "Identity", {"name": "start"}, args=[{REF: ["x", 0]}], module="keras.layers"
+        "start",
+        "Identity",
+        {"name": "start"},
+        args=[{REF: ["x", 0]}],
+        origin={"module": "keras.layers"},
     )
-    model = Model("small", (Input("x", (None, *place), "float32"),), (layer,), (Ref("start"),))
+    inputs = (Input("x", (None, *place), "float32"),)
+    model = Model("small", inputs, (layer,), (Ref("start"),), "keras")
     data = np.random.default_rng(0).normal(size=(2, *place)).astype("float32")
-    case = Case(model, [(None, *place)], Data((data,), None, "random"), Truth())
+    case = Case(model, [(None, *place)], Data((data,), None, "random", (0,)), Truth())
     spec = (Spec((None, *place), "float32"),)
     subject = Subject(model, {"x": spec, "start": spec})
     return Seed("small", case, subject, (pool.blobs.pin(pool.blobs.put(data)),))
 
 
-def small_case(seed: Seed, tools: Tools, number: int) -> Model | None:
+def small_case(seed: Seed, tools: KerasTools, number: int) -> Model | None:
     """Five layers, one behind the other, whatever shapes they make."""
     chain = Chain(seed.subject, Ref("start"), tools, np.random.default_rng(number))
     try:
@@ -88,7 +94,7 @@ def small_case(seed: Seed, tools: Tools, number: int) -> Model | None:
     return replace(chain.inserted().model, outputs=(chain.end,))
 
 
-def batch_of(seeds: list[Seed], tools: Tools, start: int) -> list[Trial]:
+def batch_of(seeds: list[Seed], tools: KerasTools, start: int) -> list[Trial]:
     """As many cases as are run together; numbers from `start` on seed them."""
     trials: list[Trial] = []
     number = start
@@ -101,7 +107,9 @@ def batch_of(seeds: list[Seed], tools: Tools, start: int) -> list[Trial]:
     return trials
 
 
-def measure(runner: Runner, tools: Tools, seeds: list[Seed], cases: int, names: list[str]) -> None:
+def measure(
+    runner: Runner, tools: KerasTools, seeds: list[Seed], cases: int, names: list[str]
+) -> None:
     outcomes: Counter[str] = Counter()
     kinds: set[str] = set()
     began, done = time.monotonic(), 0

@@ -22,10 +22,11 @@ from outvote.campaign.campaign import Campaign
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.runner import Runner
 from outvote.commands.blocks import seeds_of
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
 from outvote.run.pool import Request
 from outvote.store.store import Store
-from outvote.targets.choose import BUILT_IN, choose
+from outvote.targets.choose import choose
 
 TARGETS = ("tensorflow", "jax", "torch")
 

@@ -16,8 +16,8 @@ import numpy as np
 
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
-from outvote.targets.choose import BUILT_IN
 
 TARGETS = ("tensorflow", "jax", "torch", "openvino", "numpy")
 Prepare = Callable[[Any], Any]

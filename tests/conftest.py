@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from outvote.core.target import Target
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
-from outvote.targets.choose import BUILT_IN
 
 REAL = ("tensorflow", "jax", "torch", "openvino", "numpy")
 PLANTED = ("tensorflow", "jax", "torch")

@@ -16,7 +16,7 @@ from outvote.commands.bisect.result import bisect_result
 from outvote.commands.bisect.run import BisectJob, run_bisect
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
-from outvote.targets.choose import BUILT_IN
+from outvote.dialects.keras.targets import BUILT_IN
 
 RELEASES = [f"1.{n}" for n in range(9)]
 
@@ -46,9 +46,9 @@ class Index:
         self.missing: set[str] = set()
         self.yanked: set[str] = set()
         monkeypatch.setattr("outvote.targets.environments.pip.releases", lambda *a: RELEASES)
-        monkeypatch.setattr("outvote.commands.bisect.run.with_versions", self._release)
+        monkeypatch.setattr("outvote.dialects.keras.targets.with_versions", self._release)
         monkeypatch.setattr("outvote.commands.bisect.run.yanked", self._withdrawn)
-        monkeypatch.setattr("outvote.commands.bisect.run.readers", lambda targets: [])
+        monkeypatch.setattr("outvote.commands.bisect.run.helpers", lambda targets: [])
 
     def _release(self, base: Target, requirements: tuple[str, ...], name: str) -> Target:
         version = requirements[0].partition("==")[2]
@@ -107,7 +107,7 @@ def test_without_a_reference_results_are_held_against_the_first(
 ) -> None:
     index.misdeeds = dict.fromkeys(RELEASES[2:], "lie:d2")
     monkey = pytest.MonkeyPatch()
-    monkey.setattr("outvote.commands.bisect.run.readers", lambda targets: [fake("reader")])
+    monkey.setattr("outvote.commands.bisect.run.helpers", lambda targets: [fake("reader")])
     with monkey.context():
         result = bisected(fake_model, fake_data, against=())
     monkey.undo()
@@ -177,7 +177,7 @@ def test_an_interruption_keeps_what_was_tried(
             raise KeyboardInterrupt
         return release(base, requirements, name)
 
-    monkeypatch.setattr("outvote.commands.bisect.run.with_versions", stopped)
+    monkeypatch.setattr("outvote.dialects.keras.targets.with_versions", stopped)
     result = bisected(fake_model, fake_data)
     assert result["verdict"] == "interrupted"
     assert "first bad in 1.8, last good 1.0 so far" in result["summary"]

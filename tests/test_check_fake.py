@@ -288,5 +288,5 @@ def test_an_accused_stands_out_only_beyond_what_parts_the_others(
         )
 
     pairs = [pair("a", "b", 1e-5), pair("a", "bad", apart), pair("b", "bad", apart)]
-    finding = Finding("inconsistency", "title", "reason", ("bad",), "bad", "bug")
+    finding = Finding("inconsistency", "title", "reason", ("bad",), "bad", "bug", "keras")
     assert _stands_out(finding, pairs) is stands_out

@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outvote.core.arrays import Array
+from outvote.dialects.keras.targets import BUILT_IN as TARGETS
 from outvote.explore.job import CONSTRAINTS, ExploreJob
 from outvote.explore.legal import read_features, rules_for
-from outvote.targets.choose import BUILT_IN as TARGETS
 from outvote.worker.explore.constraints import BUILT_IN, Memory, Rules, built_in, window_sums
 
 LOW, HIGH = 0.0, 1.0

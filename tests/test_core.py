@@ -140,6 +140,7 @@ def _model(bias: str = "a" * 64) -> Model:
             Layer("side", "ReLU", {"name": "side"}, [ref]),
         ),
         (Ref("two"), Ref("side")),
+        "keras",
     )
 
 

@@ -264,7 +264,7 @@ def test_the_first_check_of_the_readme_runs(
     env = {**os.environ, "KERAS_BACKEND": "jax"}
     subprocess.run(saving, cwd=tmp_path, env=env, check=True, capture_output=True)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("outvote.targets.choose.DEFAULT", ("jax", "openvino"))
+    monkeypatch.setattr("outvote.dialects.keras.targets.DEFAULT", ("jax", "openvino"))
     ran = {tuple(arguments) for arguments in commands(first)}
     assert len(ran) == 2
     for arguments in ran:

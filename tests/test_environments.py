@@ -19,7 +19,7 @@ import pytest
 from outvote.cli import main
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
-from outvote.targets.choose import BUILT_IN, with_versions
+from outvote.dialects.keras.targets import BUILT_IN, with_versions
 from outvote.targets.environments import pip
 from outvote.targets.environments.plan import plan
 from outvote.targets.environments.provide import is_built, provide, yanked

@@ -14,10 +14,10 @@ from outvote.bench.reading import read_model
 from outvote.commands.explore.result import explore_result, save_inputs
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob
 from outvote.run.pool import Pool, Request
-from outvote.targets.choose import BUILT_IN
 
 pytestmark = pytest.mark.frameworks
 GRADIENTS = ("tensorflow", "jax", "torch")

@@ -17,11 +17,11 @@ import pytest
 
 from outvote.cli import main
 from outvote.core.errors import UsageError
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.explore.explore import explore_in
 from outvote.explore.job import ExploreJob
 from outvote.explore.legal import legal_range, read_features, rules_for
 from outvote.run.pool import Pool
-from outvote.targets.choose import BUILT_IN
 
 MODEL = """
 keras.utils.set_random_seed({seed})

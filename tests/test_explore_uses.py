@@ -18,13 +18,13 @@ from outvote.commands.explore.result import explore_result
 from outvote.commands.pollution.job import Evidence
 from outvote.commands.pollution.run import find_suspects, pollution_in
 from outvote.core.errors import UsageError
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob, Retraining
 from outvote.explore.similarity import ssim
 from outvote.explore.votes import labels_of, majority
 from outvote.report import curves as explore_html
 from outvote.run.pool import Pool
-from outvote.targets.choose import BUILT_IN
 from test_explore import PICTURES, SOFTMAX
 
 ROOT = Path(__file__).parent.parent

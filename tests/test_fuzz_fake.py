@@ -24,10 +24,11 @@ from outvote.cli import main
 from outvote.commands.fuzz.run import report, resume, start
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.finding import Finding
 from outvote.run.process import Limits
 from outvote.store.store import FILE, Store
-from outvote.targets.choose import BUILT_IN, find_target
+from outvote.targets.choose import find_target
 
 
 def job_of(model: Path, data: Path | None, targets: list[Target], **more: Any) -> FuzzJob:

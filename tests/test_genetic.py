@@ -85,14 +85,14 @@ def layer(name: str, kind: str, reads: str, **config: object) -> Layer:
 def test_the_logits_stand_before_what_makes_probabilities() -> None:
     inputs = (Input("x", (None, 4), "float32"),)
     dense = layer("d", "Dense", "x", activation="softmax")
-    fused = Model("m", inputs, (dense,), (Ref("d"),))
+    fused = Model("m", inputs, (dense,), (Ref("d"),), "keras")
     assert logits_model(fused).layers[0].config["activation"] == "linear"
     apart, ref = logits_apart(fused)
     assert [x.kind for x in apart.layers] == ["Dense", "Activation"]
     assert (apart.outputs, ref) == ((Ref("d_activation"),), Ref("d"))
     two = (layer("d", "Dense", "x"), layer("s", "Softmax", "d"))
-    assert logits_model(Model("m", inputs, two, (Ref("s"),))).outputs == (Ref("d"),)
-    plain = Model("m", inputs, (layer("r", "ReLU", "x"),), (Ref("r"),))
+    assert logits_model(Model("m", inputs, two, (Ref("s"),), "keras")).outputs == (Ref("d"),)
+    plain = Model("m", inputs, (layer("r", "ReLU", "x"),), (Ref("r"),), "keras")
     assert logits_model(plain) == plain
 
 
@@ -103,7 +103,7 @@ def test_a_chromosome_becomes_inputs_and_weights(tmp_path: Path) -> None:
     spread = Weight("moving_variance", blobs.put(np.ones(3, np.float32)), (3,))
     first = Layer("a", "Dense", {}, args=[{"$ref": ["x", 0]}], weights=(held, spread))
     again = Layer("b", "Dense", {}, [{"$ref": ["a", 0]}], weights=(held, spread), shares="a")
-    model = Model("m", (Input("x", (None, 2), "float32"),), (first, again), (Ref("b"),))
+    model = Model("m", (Input("x", (None, 2), "float32"),), (first, again), (Ref("b"),), "keras")
     x = np.array([[1.0, 3.0]], np.float32)
     both = Genome(model, [x], ("input", "weight"), blobs)
     assert both.first.tolist() == [1, 3, 0, 1, 2, 3, 4, 5, 1, 1, 1]

@@ -25,11 +25,12 @@ import outvote
 from conftest import fake
 from outvote.bench.reading import read_model
 from outvote.commands.targets.run import describe_targets
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.judge.compare import Settings
 from outvote.localize.layers import localize
 from outvote.run.local import LocalPool
 from outvote.run.watch import silent
-from outvote.targets.choose import BUILT_IN, choose
+from outvote.targets.choose import choose
 
 SOURCE = Path(outvote.__file__).parent
 ROOT = SOURCE.parent.parent

@@ -14,6 +14,7 @@ from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.outputs import Outputs
 from outvote.core.truth import Truth
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.judge.compare import Settings, compare
 from outvote.judge.distances import (
     accuracy,
@@ -25,7 +26,6 @@ from outvote.judge.distances import (
 from outvote.judge.patterns import pattern_class, pattern_mad, pattern_relative
 from outvote.judge.truth import interpret
 from outvote.judge.vote import vote
-from outvote.targets.choose import BUILT_IN
 
 NAN = float("nan")
 

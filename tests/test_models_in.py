@@ -339,7 +339,7 @@ def test_a_depthwise_trap_in_a_keras_archive_loads_too(
 def test_custom_layers_and_lambdas_run_when_the_user_says_so(
     keras_file: Build, tmp_path: Path
 ) -> None:
-    from outvote.targets.choose import BUILT_IN
+    from outvote.dialects.keras.targets import BUILT_IN
 
     custom = tmp_path / "mine.py"
     custom.write_text("import keras\nfrom keras import layers\n" + CUSTOM)

@@ -12,9 +12,9 @@ import pytest
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
-from outvote.targets.choose import BUILT_IN
 
 pytestmark = pytest.mark.frameworks
 

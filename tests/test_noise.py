@@ -27,6 +27,7 @@ MODEL = Model(
     (Input("x", (None, 2), "float32"),),
     (Layer("a", "ReLU", {}, args=[{"$ref": ["x", 0]}]),),
     (Ref("a"),),
+    "keras",
 )
 
 
@@ -54,7 +55,7 @@ def outputs(values: list[list[float]]) -> Outputs:
 
 
 def floor(plain: list[list[float]], moved: list[list[float]]) -> NoiseFloor:
-    data = Data((np.zeros((len(plain), 2), "float32"),), None, "")
+    data = Data((np.zeros((len(plain), 2), "float32"),), None, "", (0,))
     indices = list(range(len(plain)))
     found = measure_noise(
         cast(Pool, Moved(plain, moved)), MODEL, data, indices, {"a": outputs(plain)}, ["a"]
@@ -77,7 +78,7 @@ def test_a_jump_to_infinity_or_nan_explains_no_difference(jump: float) -> None:
 def test_a_result_that_depends_on_the_batch_is_not_noise() -> None:
     """The first run had other inputs beside these; the probes are held against each other."""
     pool = Moved([[1.0, 2.0]], [[1.0, 2.0]])
-    data = Data((np.zeros((1, 2), "float32"),), None, "")
+    data = Data((np.zeros((1, 2), "float32"),), None, "", (0,))
     earlier = {"a": outputs([[1.0, 9.0]])}
     found = measure_noise(cast(Pool, pool), MODEL, data, [0], earlier, ["a"])
     assert found is not None

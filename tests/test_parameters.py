@@ -18,11 +18,11 @@ from outvote.dialects.keras.mutate.parameters import (
     ILLEGAL,
     PARAMETERS,
     parameter,
-    value_class,
 )
 from outvote.dialects.keras.mutate.values import LEFT_ALONE, Draw
 from outvote.dialects.keras.mutate.variants import current, others, same, variant
 from outvote.mutate.subject import Spec
+from outvote.mutate.tools import value_class
 from outvote.run.pool import Pool, Request
 
 # What a default may be where it is not None; a size may come as one number or one per axis.

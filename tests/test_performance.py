@@ -14,7 +14,7 @@ import pytest
 from conftest import fake
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.commands.fuzz.run import start
-from outvote.targets.choose import BUILT_IN
+from outvote.dialects.keras.targets import BUILT_IN
 
 
 def findings_of(model: Path, data: Path, out: Path, misdeed: str, mutants: int = 400) -> list[Any]:

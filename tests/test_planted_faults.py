@@ -154,7 +154,7 @@ model = keras.Model(t, layers.LSTM(3, name="lstm")(layers.Embedding(7, 4, mask_z
     x = np.array([[1, 2, 0, 3, 0]], np.int32)
     step = list(steps(real_pool, model, [x], "jax", ["torch"]))[-1]
     assert step.layer.name == "lstm"
-    alone, arrays = one_layer(step.layer, step.given)
+    alone, arrays = one_layer("keras", step.layer, step.given)
     assert [i.dtype for i in alone.inputs] == ["float32", "bool"]
     np.testing.assert_array_equal(arrays[1], x != 0)
     np.testing.assert_allclose(

@@ -107,7 +107,9 @@ class Bench:
             Input(f"x{i}", (None, *array.shape[1:]), array.dtype.name)
             for i, (array, _) in enumerate(given)
         )
-        step = alone(self.pool, TARGETS, Model("one", inputs, (layer,), (Ref("it"),)), given)
+        step = alone(
+            self.pool, TARGETS, Model("one", inputs, (layer,), (Ref("it"),), "keras"), given
+        )
         return {name: outputs.arrays for name, outputs in step.isolated.items()}
 
     def compared(self, layer: Layer, given: Sequence[State], dtype: str) -> list[str]:

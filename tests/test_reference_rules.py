@@ -14,7 +14,7 @@ from outvote.dialects.keras.reference import is_exact, reference
 
 
 def layer_of(kind: str, **config: Any) -> Layer:
-    return Layer("it", kind, config, [{REF: ["x0", 0]}], module="keras.layers")
+    return Layer("it", kind, config, [{REF: ["x0", 0]}], origin={"module": "keras.layers"})
 
 
 def answer(layer: Layer, x: Any, *weights: Any) -> list[Array] | None:
@@ -51,9 +51,12 @@ def test_examples_of_the_documentation() -> None:
         ("an unknown parameter", layer_of("ReLU", new_in_keras_9=True)),
         ("an unknown value", layer_of("UpSampling2D", size=2, interpolation="lanczos3")),
         ("an unknown activation", layer_of("Activation", activation="mine")),
-        ("a class of the user's", replace(layer_of("ReLU"), module="mine")),
-        ("a registered class", replace(layer_of("ReLU"), module=None, registered="mine>ReLU")),
-        ("an operation with the name of a layer", replace(layer_of("Add"), module="keras.ops")),
+        ("a class of the user's", replace(layer_of("ReLU"), origin={"module": "mine"})),
+        ("a registered class", replace(layer_of("ReLU"), origin={"registered": "mine>ReLU"})),
+        (
+            "an operation with the name of a layer",
+            replace(layer_of("Add"), origin={"module": "keras.ops"}),
+        ),
         ("training", replace(layer_of("Dropout", rate=0.5), kwargs={"training": True})),
         ("an unknown argument", replace(layer_of("ReLU"), kwargs={"power": 2})),
         ("a quantised layer", layer_of("ReLU", dtype="int8_from_float32")),

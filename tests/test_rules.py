@@ -17,11 +17,11 @@ from outvote.dialects.keras.mutate.chains import Chain
 from outvote.dialects.keras.mutate.maker import Maker
 from outvote.dialects.keras.mutate.neurons import neuron_count
 from outvote.dialects.keras.mutate.parameters import PARAMETERS
+from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.dialects.keras.mutate.unusual import WAYS
 from outvote.dialects.keras.mutate.values import LEFT_ALONE
 from outvote.mutate.registry import Impossible, all_rules, mutate
 from outvote.mutate.subject import Subject
-from outvote.mutate.tools import Tools
 from outvote.run.pool import Pool, Request
 
 pytestmark = pytest.mark.frameworks
@@ -64,7 +64,7 @@ MODELS = {
         x = layers.LayerNormalization()(layers.Add()([x, y]))
         model = keras.Model(ids, layers.Dense(3)(layers.GlobalAveragePooling1D()(x)))""",
 }
-RULES = all_rules()
+RULES = all_rules("keras")
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Bench:
     """A pool with the tools that rules work with."""
 
     pool: Pool
-    tools: Tools
+    tools: KerasTools
     subjects: dict[str, Subject]
 
     def run(self, subject: Subject, names: tuple[str, ...] = TARGETS) -> dict[str, Run]:
@@ -93,7 +93,7 @@ def bench(real_pool: Pool, keras_file: Callable[..., Path]) -> Bench:
         return real_pool.ask("torch", request)
 
     catalogue = Catalogue.of(ask(Request("catalogue", {})).reply)
-    tools = Tools(real_pool.blobs, Maker(ask, real_pool.blobs), catalogue)
+    tools = KerasTools(real_pool.blobs, Maker(ask, real_pool.blobs), catalogue)
     subjects = {}
     for name, snippet in MODELS.items():
         path = keras_file(snippet.replace("\n        ", "\n").strip())

@@ -11,7 +11,8 @@ from outvote.commands.check.matrix import version_matrix
 from outvote.core.errors import UsageError
 from outvote.core.requirements import is_release, version_key
 from outvote.core.target import Target
-from outvote.targets.choose import BUILT_IN, choose, known_targets, readers
+from outvote.dialects.keras.targets import BUILT_IN, helpers
+from outvote.targets.choose import choose, known_targets
 from outvote.targets.names import expanded, split_names
 
 KNOWN = known_targets({}, Path())
@@ -102,9 +103,9 @@ def test_versions_have_an_order() -> None:
 
 
 def test_a_helper_reads_the_model_where_no_target_is_the_installed_keras() -> None:
-    assert readers([BUILT_IN["jax"]]) == []
+    assert helpers([BUILT_IN["jax"]]) == []
     for text in ("keras==2.1.4/theano", "keras==3.3.3/jax"):
-        (helper,) = readers(chosen(text))
+        (helper,) = helpers(chosen(text))
         assert (helper.worker, helper.requirements) == ("keras3", ())
 
 

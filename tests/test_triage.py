@@ -116,7 +116,7 @@ def chain(kinds: Sequence[str], **config: Any) -> Model:
         name = f"l{number}"
         layers.append(Layer(name, kind, {"name": name, **config}, args=[{REF: [last, 0]}]))
         last = name
-    return Model("m", (Input("x", (None, 3), "float32"),), tuple(layers), (Ref(last),))
+    return Model("m", (Input("x", (None, 3), "float32"),), tuple(layers), (Ref(last),), "keras")
 
 
 def test_a_hundred_layers_shrink_to_the_two_that_matter(tmp_path: Path) -> None:
@@ -235,6 +235,7 @@ def examined(kind: str, matter: Mapping[str, Any], **config: Any) -> Finding:
         ("torch",),
         "torch",
         "bug",
+        "keras",
         model.layers[0],
         library="torch",
         proof=proof,
@@ -256,7 +257,7 @@ def test_a_cause_is_the_same_in_whatever_layer_it_was_met() -> None:
     dense = alone.but(layer=Layer("d", "Dense", {"activation": "mish"}))
     assert alone.fingerprint == dense.fingerprint
     raw = Finding(
-        "inconsistency", "t", "r", ("torch",), "torch", "bug", dense.layer, library="torch"
+        "inconsistency", "t", "r", ("torch",), "torch", "bug", "keras", dense.layer, library="torch"
     )
     assert alone.covers(raw)
     assert not alone.covers(raw.but(layer=Layer("d", "Dense", {"activation": "relu"})))

@@ -22,9 +22,10 @@ from outvote.commands.check.run import check_in, run_job
 from outvote.commands.localize.job import LocalizeJob
 from outvote.commands.localize.run import locate
 from outvote.core.target import Outcome, Run, Target
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
-from outvote.targets.choose import BUILT_IN, choose, known_targets
+from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import is_built, provide
 
 pytestmark = pytest.mark.frameworks

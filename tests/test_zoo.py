@@ -22,13 +22,13 @@ from outvote.commands.check.run import check_in
 from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.errors import UsageError
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.dialects.keras.zoo.catalog import ENTRIES, GROUPS, VERSION, Entry, find_entries
 from outvote.dialects.keras.zoo.samples import digits, fitted, generated
 from outvote.dialects.keras.zoo.seeds import default_cache, seed_file
 from outvote.dialects.keras.zoo.work import Trained, _spec, bench, build, source_of, train, trainer
 from outvote.judge.distances import spread
 from outvote.run.pool import Pool, Request
-from outvote.targets.choose import BUILT_IN
 
 ROOT = Path(__file__).parent.parent
 SMALL = [entry.name for entry in ENTRIES.values() if entry.weights < 500_000]

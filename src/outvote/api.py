@@ -17,6 +17,7 @@ from outvote.commands.explore import run as doing
 from outvote.commands.pollution.run import SEEDS, STEP
 from outvote.config import load_config
 from outvote.core.arrays import Array
+from outvote.core.dialect import dialect_of, dialects
 from outvote.core.errors import UsageError
 from outvote.core.result import Result
 from outvote.core.target import Target
@@ -24,7 +25,7 @@ from outvote.explore.choosing import confirming_target, searching_target
 from outvote.explore.job import ExploreJob
 from outvote.explore.votes import labels_of, majority
 from outvote.judge.compare import Settings
-from outvote.targets.choose import choose, known_targets
+from outvote.targets.choose import choose_for, known_targets
 
 
 def check(
@@ -48,9 +49,9 @@ def check(
     need `custom`, the file that defines them. With `out`, the reports are written there.
     """
     known = load_config(Path(config) if config else None)
-    chosen = choose(targets, known_targets(known.targets, known.folder))
     with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
         path = as_file(model, Path(folder))
+        chosen = choose_for(dialect_of(path), targets, known.targets, known.folder)
         job = Job(
             model=path,
             targets=tuple(chosen),
@@ -69,13 +70,13 @@ def as_file(model: Any, folder: Path, name: str = "model") -> Path:
     """The path of a model; one that lives in memory is saved under this name first."""
     if isinstance(model, str | Path):
         return Path(model)
-    if not hasattr(model, "save"):
-        raise UsageError(
-            f"expected a Keras model or the path of a model file; received {type(model).__name__}"
-        )
-    path = folder / f"{name}.keras"
-    model.save(path)
-    return path
+    for wing in dialects():
+        path = wing.files.saved(model, folder / name)
+        if path is not None:
+            return path
+    raise UsageError(
+        f"expected a Keras model or the path of a model file; received {type(model).__name__}"
+    )
 
 
 def as_arrays(x: Array | Sequence[Array] | None, y: Array | None) -> dict[str, Array] | None:

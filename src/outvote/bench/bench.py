@@ -111,19 +111,25 @@ class Bench:
 
         `name` is the target whose Keras builds it. None where Keras refuses.
         """
-        batch = specimen.count
-        inputs = [[batch, *array.shape[1:]] for array in specimen.inputs]
+        inputs = [list(array.shape) for array in specimen.inputs]
         arguments = {"model": specimen.model.to_json(), "shapes": inputs}
         run = self.pool.ask(
             name, Request("extra", {"module": "rebuild", "call": "rebuild", **arguments})
         )
+        if run.outcome is Outcome.UNSUPPORTED:
+            return specimen  # its layers hold no shapes that would have to be fitted
         if not run.ok:
             return None
         layers = []
         for layer, told in zip(specimen.model.layers, run.reply["layers"], strict=True):
             weights: Sequence[Weight] = weights_for(layer, told["weights"], self.pool.blobs)
             layers.append(
-                replace(layer, config=told["config"], build=told["build"], weights=tuple(weights))
+                replace(
+                    layer,
+                    config=told["config"],
+                    origin={**layer.origin, **told["origin"]},
+                    weights=tuple(weights),
+                )
             )
         return replace(specimen, model=replace(specimen.model, layers=tuple(layers)))
 

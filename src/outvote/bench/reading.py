@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
+from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
-from outvote.core.requirements import keras_of, version_key
 from outvote.core.target import Outcome, Run, Target
 from outvote.run.pool import Pool, Request
-from outvote.targets.choose import readers
 
 
 def read_model(
     pool: Pool, path: Path, weights: Path | None, targets: Iterable[Target] | None = None
 ) -> tuple[Model, list[list[int | None]]]:
     """Read the file in the first worker that can; released libraries before patched ones."""
-    order = sorted(targets or pool.targets.values(), key=reading_order)
+    order = sorted(targets or pool.targets.values(), key=_order)
     arguments = {
         "path": str(path.absolute()),
         "weights": str(weights.absolute()) if weights else None,
@@ -36,13 +33,6 @@ def read_model(
     if first.outcome is Outcome.ERROR:
         raise UsageError(first.message)
     raise UsageError(f"reading {path} failed in {first.target}: {first.message}")
-
-
-def reading_order(target: Target) -> tuple[Any, ...]:
-    """Keras 3 reads, released before patched, and newest first: it knows the older forms too."""
-    keras = keras_of(target.requirements)
-    age = [-n for n in version_key(keras)] if keras else [-math.inf]
-    return (target.worker == "keras2", target.setup is not None, target.mode != "eager", age)
 
 
 def require_started(hellos: Mapping[str, Run]) -> None:
@@ -63,11 +53,19 @@ def choose_reference(candidates: Sequence[str], targets: Mapping[str, Target]) -
     )
 
 
+def helpers(targets: Sequence[Target]) -> list[Target]:
+    """Targets besides the chosen ones that read and write model files for them."""
+    return [
+        helper
+        for name in dict.fromkeys(target.dialect for target in targets)
+        for helper in dialect(name).targets.helpers([t for t in targets if t.dialect == name])
+    ]
+
+
 def reader(targets: Sequence[Target]) -> Target:
-    """Who reads models and says what new layers would be: as in a check, and quick at it."""
-    order = ("torch", "jax", "numpy", "tensorflow")
-    rank = {name: place for place, name in enumerate(order)}
-    return min(
-        [*targets, *readers(targets)],
-        key=lambda t: (reading_order(t), rank.get(t.backend, len(order))),
-    )
+    """Who reads models and says what new layers would be."""
+    return min([*targets, *helpers(targets)], key=_order)
+
+
+def _order(target: Target) -> tuple[object, ...]:
+    return dialect(target.dialect).targets.reading_order(target)

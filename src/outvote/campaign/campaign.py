@@ -28,12 +28,8 @@ from outvote.campaign.seeds import Seed, read_seeds, with_truth
 from outvote.core.errors import UsageError
 from outvote.core.result import target_head
 from outvote.core.target import Run
-from outvote.dialects.keras.mutate.catalogue import Catalogue
-from outvote.dialects.keras.mutate.maker import Maker
-from outvote.dialects.keras.mutate.parameters import value_class
-from outvote.dialects.keras.mutate.variants import current
-from outvote.mutate.tools import Tools
-from outvote.run.pool import Pool, Request
+from outvote.mutate.tools import Tools, tools_for, value_class
+from outvote.run.pool import Pool
 from outvote.search.registry import strategy
 from outvote.search.strategy import Choice, Memory, Outcome, Strategy
 from outvote.store.rows import Birth
@@ -98,7 +94,7 @@ class Campaign:
         self._store.note("hellos", heads)
         self._seeds = {n + 1: seed for n, seed in enumerate(read_seeds(self._pool, self._job))}
         self._tools = self._made_tools()
-        self._rules = chosen_rules(self._job.rules)
+        self._rules = chosen_rules(self._job.rules, self._job.dialect)
         self._earlier = {
             key: self._store.fact(key, {} if isinstance(own, dict) else 0)
             for key, own in {**self._counters(), "peaks": {}}.items()
@@ -135,14 +131,10 @@ class Campaign:
 
     def _made_tools(self) -> Tools:
         name = reader(self._job.targets).name
-        found = self._pool.ask(name, Request("catalogue", {}))
-        if not found.ok:
-            raise UsageError(f"{name} could not list the layers of its Keras: {found.message}")
-        catalogue = Catalogue.of(found.reply)
-        self._store.note("not_covered", dict(catalogue.not_covered))
-        self._store.note("drawable", sorted(catalogue.kinds))
-        maker = Maker(lambda request: self._pool.ask(name, request), self._pool.blobs)
-        return Tools(self._pool.blobs, maker, catalogue)
+        tools = tools_for(self._job.dialect, self._pool, name)
+        self._store.note("not_covered", dict(tools.not_covered))
+        self._store.note("drawable", sorted(tools.kinds))
+        return tools
 
     def _start(self) -> None:
         """Run the seeds themselves: what they show is not the mutants' merit."""
@@ -301,8 +293,7 @@ class Campaign:
             return
         for layer in map(mutant.subject.model.layer, mutant.changed):
             self._kinds[layer.kind] += 1
-            kind = self._tools.catalogue.kinds.get(layer.kind)
-            for name, value in (current(kind, layer) if kind else {}).items():
+            for name, value in self._tools.parameters(layer).items():
                 self._values[f"{layer.kind} {name} {value_class(value)}"] += 1
 
     def _look(self, mutant: Mutant, judged: Judged) -> Report:
@@ -387,7 +378,7 @@ class Campaign:
             "looking": self._looking,
             "making": self._making,
             "looks": self._investigator.looks,
-            "refused_draws": self._tools.maker.refused,
+            "refused_draws": self._tools.refused,
         }
 
     def _update(self) -> None:
@@ -407,7 +398,7 @@ class Campaign:
         if budget.seconds is not None:
             shares.append(self._now / budget.seconds)
         if budget.coverage is not None:
-            drawable = self._tools.catalogue.kinds
+            drawable = self._tools.kinds
             covered = sum(kind in self._kinds for kind in drawable) / len(drawable)
             shares.append(covered / budget.coverage)
         return max(shares)

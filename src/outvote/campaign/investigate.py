@@ -17,11 +17,12 @@ from outvote.campaign.runner import Runner, Trial
 from outvote.campaign.seeds import Seed
 from outvote.core.case import Case
 from outvote.core.cuts import one_layer
+from outvote.core.dialect import dialect
 from outvote.core.model import Layer, Model, digest_of
 from outvote.core.states import State
 from outvote.core.target import Outcome, Target
 from outvote.findings.blame import Blame, told_by
-from outvote.findings.finding import Finding, findings_from_faults, head_of, parameters_of
+from outvote.findings.finding import Finding, findings_from_faults, head_of
 from outvote.judge.compare import Comparison, Settings
 from outvote.localize.isolated import judge_step
 from outvote.localize.layers import Localization
@@ -54,6 +55,7 @@ class Investigator:
     ) -> None:
         self._runner = runner
         self._pool = runner.pool
+        self._spoken = targets[0].dialect
         self._targets = {target.name: target for target in targets}
         self._settings = settings
         self._guilty: dict[str, dict[str, tuple[str, ...]]] = {}  # layer → fingerprint → targets
@@ -110,7 +112,7 @@ class Investigator:
         """New layers on which targets differ: run each alone, on the same tensors."""
         fresh = []
         for layer in map(model.layer, judged.odd):
-            known = self._guilty.get(signature(layer), {})
+            known = self._guilty.get(signature(self._spoken, layer), {})
             report.again.update(known)
             if not known and _key(seed, model, [layer.name]) not in self._cleared:
                 fresh.append(layer)
@@ -137,7 +139,7 @@ class Investigator:
         """The layer as a model of its own, on every target."""
         self.looks += 1
         plain = [(array, None) for array, _ in given]
-        model, _ = one_layer(layer, tuple(plain))
+        model, _ = one_layer(self._spoken, layer, plain)
         names = list(self._targets)
         step = alone(self._pool, names, model, given)
         gaps = {n: r for n, r in step.failed.items() if r.outcome is Outcome.UNSUPPORTED}
@@ -180,7 +182,8 @@ class Investigator:
         """Pairs that differ though none of the two is known to err on a layer of this model."""
         guilty: set[str] = set()
         for layer in model.layers:
-            for fingerprint, targets in self._guilty.get(signature(layer), {}).items():
+            known = self._guilty.get(signature(self._spoken, layer), {})
+            for fingerprint, targets in known.items():
                 guilty.update(targets)
                 if any(set(targets) & set(pair.targets) for pair in apart):
                     report.again.add(fingerprint)
@@ -230,13 +233,14 @@ class Investigator:
 
     def _remember(self, finding: Finding, layer: Layer | None) -> None:
         if layer is not None:
-            guilty = self._guilty.setdefault(signature(layer), {})
+            guilty = self._guilty.setdefault(signature(self._spoken, layer), {})
             guilty[finding.fingerprint] = finding.targets
 
 
-def signature(layer: Layer) -> str:
+def signature(spoken: str, layer: Layer) -> str:
     """Layers that would show the same fault: same kind, same parameters."""
-    return digest_of(layer.kind, parameters_of(layer), layer.config.get("dtype"))
+    known = dialect(spoken).layers
+    return digest_of(layer.kind, known.parameters(layer), known.dtype(layer))
 
 
 def _key(seed: Seed, model: Model, names: Iterable[str]) -> str:

@@ -58,6 +58,11 @@ class FuzzJob:
     limits: Limits = field(default_factory=lambda: Limits(silence_seconds=60.0))
 
     @property
+    def dialect(self) -> str:
+        """What seeds and targets speak."""
+        return self.targets[0].dialect
+
+    @property
     def settings(self) -> Settings:
         return Settings(metrics=("mad", "relative"), mad_threshold=self.mad_threshold)
 

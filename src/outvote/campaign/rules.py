@@ -11,8 +11,9 @@ from outvote.mutate.registry import Rule, all_rules
 from outvote.search.strategy import group_of
 
 
-def chosen_rules(names: Sequence[str]) -> dict[str, Rule]:
-    known = all_rules()
+def chosen_rules(names: Sequence[str], spoken: str) -> dict[str, Rule]:
+    """The named rules, or all, for models of that dialect."""
+    known = all_rules(spoken)
     unknown = [name for name in names if name not in known and name not in PROBES]
     if unknown:
         told = ", ".join([*known, *PROBES])
@@ -22,7 +23,7 @@ def chosen_rules(names: Sequence[str]) -> dict[str, Rule]:
 
 def rules_of(job: FuzzJob) -> list[str]:
     """The rules that a campaign may use: those that were named, as far as its strategy has them."""
-    named = sorted(job.rules or [*all_rules(), *PROBES])
+    named = sorted(job.rules or [*all_rules(job.dialect), *PROBES])
     group = "lemon" if job.strategy == "random" else job.strategy
     found = [name for name in named if group in (group_of(name), "mixed")]
     if not found:

@@ -10,11 +10,11 @@ import numpy as np
 from outvote.bench.reading import reader
 from outvote.campaign.job import FuzzJob, SeedFile
 from outvote.core.case import Case, fit, load_data, random_data
+from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.outputs import Outputs
 from outvote.core.truth import Truth
-from outvote.dialects.keras.files import inspect
 from outvote.judge.truth import interpret
 from outvote.mutate.subject import Subject
 from outvote.run.pool import Pool, Request

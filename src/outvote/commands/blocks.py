@@ -142,7 +142,7 @@ def _known(options: argparse.Namespace) -> dict[str, Any]:
 def seeds_of(wanted: list[str], data: list[Path]) -> Any:
     """Model files with their data; models of the zoo are built where they are not there yet."""
     from outvote.campaign.job import SeedFile
-    from outvote.dialects.keras.zoo.seeds import seed_file
+    from outvote.core.dialect import zoo_of
 
     if not wanted:
         raise UsageError("name at least one seed: a model file, or a name of `outvote zoo list`")
@@ -156,10 +156,13 @@ def seeds_of(wanted: list[str], data: list[Path]) -> Any:
     return tuple(
         SeedFile(Path(name).stem, Path(name), given.get(name))
         if name in files
-        else SeedFile(name, *seed_file(name))
+        else SeedFile(name, *zoo_of(name).seed_file(name))
         for name in wanted
     )
 
 
 def _is_file(name: str) -> bool:
-    return Path(name).suffix in (".keras", ".h5", ".hdf5") or Path(name).exists()
+    from outvote.core.dialect import dialects
+
+    endings = [suffix for wing in dialects() for suffix in wing.files.SUFFIXES]
+    return Path(name).suffix in endings or Path(name).exists()

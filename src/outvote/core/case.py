@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
+from outvote.core.instances import by_instance, count_of, taken
 from outvote.core.model import Input, Model
 from outvote.core.truth import Truth
 
@@ -26,13 +28,15 @@ class Data:
     truth: Array | None
     source: str
 
+    axes: tuple[int | None, ...]  # the batch axis of each input
+
     @property
     def count(self) -> int:
-        return len(self.inputs[0])
+        return count_of(self.inputs, self.axes)
 
     def take(self, indices: Sequence[int]) -> tuple[Array, ...]:
-        chosen = np.array(indices, dtype=np.intp)  # of none as well
-        return tuple(item[chosen] for item in self.inputs)
+        pairs = zip(self.inputs, self.axes, strict=True)
+        return tuple(taken(item, axis, indices) for item, axis in pairs)
 
     def take_one(self, indices: Sequence[int]) -> tuple[Array, ...]:
         """The first of these inputs, or of all; none where there is none."""
@@ -87,19 +91,20 @@ def fit(
         _fit_input(arrays[name], name, item, allow_nan)
         for name, item in zip(names, model.inputs, strict=True)
     )
-    count = len(inputs[0])
+    axes = tuple(item.batch for item in model.inputs)
+    count = count_of(inputs, axes)
     if count == 0 and not allow_empty:
         hint = "" if allow_empty is None else ", or --allow-empty if that is what you test"
         raise UsageError(
             f"{source} holds no inputs: {names[0]} has shape {inputs[0].shape}; add some{hint}"
         )
-    for name, array in zip(names, inputs, strict=True):
-        if len(array) != count:
-            raise UsageError(f"{names[0]} has {count} instances but {name} has {len(array)}")
+    for name, array, axis in zip(names, inputs, axes, strict=True):
+        if axis is not None and array.shape[axis] != count:
+            raise UsageError(f"{names[0]} has {count} instances but {name} has {array.shape[axis]}")
     truth = arrays.get("y") if count else None  # of an empty batch nothing is known
     if truth is not None:
         truth = _fit_truth(np.asarray(truth), count)
-    return Data(inputs, truth, source)
+    return Data(inputs, truth, source, axes)
 
 
 def random_data(model: Model, count: int, seed: int) -> Data:
@@ -107,22 +112,16 @@ def random_data(model: Model, count: int, seed: int) -> Data:
     rng = np.random.default_rng(seed)
     inputs = []
     for item in model.inputs:
-        shape = (count, *(n or _FREE_DIMENSION for n in item.shape[1:]))
+        shape = [
+            count if axis == item.batch else n or _FREE_DIMENSION
+            for axis, n in enumerate(item.shape)
+        ]
         if "float" in item.dtype:
             inputs.append(rng.normal(size=shape).astype(_numpy_name(item.dtype)))
         else:
-            inputs.append(rng.integers(0, _vocabulary(model, item), shape).astype(item.dtype))
-    return Data(tuple(inputs), None, "random")
-
-
-def _vocabulary(model: Model, item: Input) -> int:
-    """How many ids an integer input may take: what the embeddings that read it can look up."""
-    sizes = [
-        int(layer.config["input_dim"])
-        for layer in model.layers
-        if item.name in layer.inputs and "input_dim" in layer.config
-    ]
-    return min(sizes, default=2)
+            most = dialect(model.dialect).layers.vocabulary(model, item)
+            inputs.append(rng.integers(0, most, shape).astype(item.dtype))
+    return Data(tuple(inputs), None, "random", tuple(item.batch for item in model.inputs))
 
 
 def _input_names(arrays: Mapping[str, Array], model: Model, source: str) -> list[str]:
@@ -145,7 +144,8 @@ def _fit_input(array: Array, name: str, item: Input, allow_nan: bool) -> Array:
     if array.dtype.kind not in _KINDS:
         raise UsageError(f"{name} has dtype {array.dtype}; the model takes numbers ({item.dtype})")
     fits = array.ndim == len(wanted) and all(
-        n is None or n == m for n, m in zip(wanted[1:], array.shape[1:], strict=True)
+        n is None or n == m or axis == item.batch
+        for axis, (n, m) in enumerate(zip(wanted, array.shape, strict=True))
     )
     if not fits:
         raise UsageError(
@@ -161,15 +161,15 @@ def _fit_input(array: Array, name: str, item: Input, allow_nan: bool) -> Array:
             )
     elif not allow_nan and array.dtype.kind == "f" and not np.isfinite(array).all():
         raise UsageError(
-            f"{name} holds NaN or infinity (first at instance {_first_bad(array)}); "
+            f"{name} holds NaN or infinity (first at instance {_first_bad(array, item)}); "
             "clean the data, or add --allow-nan if that is what you test"
         )
     return np.ascontiguousarray(array.astype(target, copy=False))
 
 
-def _first_bad(array: Array) -> int:
-    flat = array.reshape(len(array), -1)
-    return int(np.argmax(~np.isfinite(flat).all(axis=1)))
+def _first_bad(array: Array, item: Input) -> int:
+    flat = by_instance(array, item.batch)
+    return int(np.argmax(~np.isfinite(flat.reshape(len(flat), -1)).all(axis=1)))
 
 
 def _fit_truth(truth: Array, count: int) -> Array:

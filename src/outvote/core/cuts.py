@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from outvote.core.arrays import Array
+from outvote.core.dialect import dialect
+from outvote.core.instances import announced
 from outvote.core.model import REF, Input, Layer, Model, Ref, with_refs
 from outvote.core.states import State
 
 
-def one_layer(layer: Layer, given: tuple[State, ...]) -> tuple[Model, list[Array]]:
-    """A model of this layer alone; a mask becomes an input that is passed as `mask`."""
+def one_layer(spoken: str, layer: Layer, given: Sequence[State]) -> tuple[Model, list[Array]]:
+    """A model of this layer alone, in the dialect that is spoken; a mask becomes an input."""
+    known = dialect(spoken).layers
     arrays = [array for array, _ in given]
-    inputs = [
-        Input(f"x{i}", (None, *array.shape[1:]), array.dtype.name) for i, array in enumerate(arrays)
-    ]
+    inputs = []
+    for place, array in enumerate(arrays):
+        axis = known.batch_read(layer, place)
+        inputs.append(Input(f"x{place}", announced(array, axis), array.dtype.name, axis))
     numbers = iter(range(len(arrays)))
 
     def numbered(ref: Ref) -> Ref:
@@ -31,9 +36,9 @@ def one_layer(layer: Layer, given: tuple[State, ...]) -> tuple[Model, list[Array
                 refs.append(None)
                 continue
             name = f"x{len(inputs)}"
-            inputs.append(Input(name, (None, *mask.shape[1:]), mask.dtype.name))
+            inputs.append(Input(name, announced(mask, 0), mask.dtype.name))
             arrays.append(mask)
             refs.append({REF: [name, 0]})
         kwargs["mask"] = refs[0] if len(refs) == 1 else refs
     alone = replace(layer, args=args, kwargs=kwargs, shares=None)
-    return Model("one_layer", tuple(inputs), (alone,), (Ref(layer.name),)), arrays
+    return Model("one_layer", tuple(inputs), (alone,), (Ref(layer.name),), spoken), arrays

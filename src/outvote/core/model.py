@@ -30,11 +30,15 @@ class Ref:
 
 @dataclass(frozen=True)
 class Input:
-    """What the model is fed. None in a shape is a free dimension; the first is the batch."""
+    """What the model is fed. None in a shape is a free dimension.
+
+    `batch` is the axis along which instances lie; None: all instances share the tensor.
+    """
 
     name: str
     shape: tuple[int | None, ...]
     dtype: str
+    batch: int | None = 0
 
 
 @dataclass(frozen=True)
@@ -56,9 +60,7 @@ class Layer:
     args: Json = ()
     kwargs: Mapping[str, Json] = field(default_factory=dict)
     weights: tuple[Weight, ...] = ()
-    module: str | None = None
-    registered: str | None = None
-    build: Mapping[str, Json] | None = None
+    origin: Mapping[str, Json] = field(default_factory=dict)  # what the dialect alone understands
     shares: str | None = None
 
     def refs(self) -> Iterator[Ref]:
@@ -71,11 +73,6 @@ class Layer:
         """Names of the layers and model inputs that feed this layer, each once."""
         return tuple(dict.fromkeys(ref.producer for ref in self.refs()))
 
-    @property
-    def dtype(self) -> str | None:
-        """The type that the layer computes in; None where its configuration does not say."""
-        return dtype_name(self.config.get("dtype"))
-
     @cached_property
     def json(self) -> Json:
         """The layer as plain data, made once: most layers of a mutant are its parent's."""
@@ -87,10 +84,8 @@ class Layer:
         """Identity of the layer apart from where it stands: kind, configuration and weights."""
         return digest_of(
             self.kind,
-            self.module,
-            self.registered,
             _nameless(self.config),
-            self.build,
+            self.origin,
             [weight.digest for weight in self.weights],
         )
 
@@ -103,7 +98,7 @@ class Model:
     inputs: tuple[Input, ...]
     layers: tuple[Layer, ...]
     outputs: tuple[Ref, ...]
-    dialect: str = "keras"
+    dialect: str
 
     def __post_init__(self) -> None:
         known = {item.name for item in self.inputs}
@@ -174,7 +169,7 @@ class Model:
             return Model(
                 name=str(data["name"]),
                 inputs=tuple(
-                    Input(str(i["name"]), tuple(i["shape"]), str(i["dtype"]))
+                    Input(str(i["name"]), tuple(i["shape"]), str(i["dtype"]), i["batch"])
                     for i in data["inputs"]
                 ),
                 layers=tuple(_layer_from_json(item) for item in data["layers"]),
@@ -217,13 +212,6 @@ def with_refs(structure: Json, change: Callable[[Ref], Ref]) -> Json:
     if isinstance(structure, list | tuple):
         return [with_refs(value, change) for value in structure]
     return structure
-
-
-def dtype_name(told: Json) -> str | None:
-    """The name of a type: configurations hold it as such, or as a policy."""
-    if isinstance(told, Mapping):
-        told = told.get("config", {}).get("name")
-    return None if told is None else str(told)
 
 
 def digest_of(*parts: Json) -> str:

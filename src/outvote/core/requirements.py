@@ -7,9 +7,6 @@ from collections.abc import Iterable
 
 from outvote.core.errors import UsageError
 
-# Packages of Python files alone, and small: laid over installed libraries instead of a whole
-# environment.
-PURE = ("keras", "keras-mxnet")
 _REQUIREMENT = re.compile(
     r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[A-Za-z0-9,._-]+\])?"
     r"(?P<bounds>(?:\s*(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+,?)*)"
@@ -45,14 +42,6 @@ def merged(old: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
     given = {name_of(item): item for item in old}
     given.update({name_of(item): item for item in new})
     return tuple(given.values())
-
-
-def keras_of(requirements: Iterable[str]) -> str | None:
-    """The pinned version of Keras, if there is one."""
-    for item in requirements:
-        if name_of(item) in PURE:
-            return pinned(item)
-    return None
 
 
 def version_key(version: str) -> tuple[int, ...]:

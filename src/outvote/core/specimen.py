@@ -11,6 +11,8 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
+from outvote.core.dialect import dialect
+from outvote.core.instances import announced, count_of, taken
 from outvote.core.model import Layer, Model, Weight, digest_of
 
 
@@ -24,7 +26,17 @@ class Specimen:
     @property
     def count(self) -> int:
         """How many instances are in the batch."""
-        return len(self.inputs[0])
+        return count_of(self.inputs, self.axes)
+
+    @property
+    def axes(self) -> tuple[int | None, ...]:
+        """The batch axis of each input."""
+        return tuple(item.batch for item in self.model.inputs)
+
+    def instances(self, indices: slice) -> Specimen:
+        """The same on some instances of the batch."""
+        pairs = zip(self.inputs, self.axes, strict=True)
+        return self.with_inputs([taken(array, axis, indices) for array, axis in pairs])
 
     @property
     def last(self) -> Layer:
@@ -43,7 +55,7 @@ class Specimen:
     def with_inputs(self, inputs: Sequence[Array]) -> Specimen:
         """The same model, fed with other arrays; the announced shapes follow."""
         shapes = tuple(
-            replace(item, shape=(None, *array.shape[1:]), dtype=array.dtype.name)
+            replace(item, shape=announced(array, item.batch), dtype=array.dtype.name)
             for item, array in zip(self.model.inputs, inputs, strict=True)
         )
         return Specimen(replace(self.model, inputs=shapes), tuple(inputs))
@@ -55,7 +67,9 @@ class Specimen:
     def with_config(self, name: str, config: Mapping[str, Any]) -> Specimen:
         """One layer with another configuration; its build and weights are stale until rebuilt."""
         layer = self.model.layer(name)
-        return self.with_layer(replace(layer, config=config, build=None))
+        return self.with_layer(
+            dialect(self.model.dialect).layers.stale(replace(layer, config=config))
+        )
 
 
 def fitted(array: Array, shape: Sequence[int]) -> Array:

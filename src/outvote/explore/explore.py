@@ -13,9 +13,9 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
+from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.target import Run, Target
-from outvote.dialects.keras.files import inspect
 from outvote.explore.asking import ask, open_explorer
 from outvote.explore.baselines import adversarial_inputs, measure, random_inputs
 from outvote.explore.job import CONSTRAINTS, Differences, Explored, ExploreJob

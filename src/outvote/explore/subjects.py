@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from outvote.bench.reading import read_model
+from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.explore.job import ExploreJob, Subject
@@ -57,7 +58,10 @@ def kind_of_answers(job: ExploreJob, subjects: Sequence[Subject]) -> str:
     kind = job.answers
     if kind is None:
         single = subjects[0].output_shape[-1] == 1
-        sigmoid = all(_ends_in_sigmoid(subject.model) for subject in subjects)
+        sigmoid = all(
+            dialect(subject.model.dialect).layers.is_classifier(subject.model)
+            for subject in subjects
+        )
         kind = "values" if single and not sigmoid else "classes"
     if kind == "values" and job.tolerance is None and not job.edges:
         raise UsageError(
@@ -70,11 +74,6 @@ def kind_of_answers(job: ExploreJob, subjects: Sequence[Subject]) -> str:
             "leave them out, or add --answers values"
         )
     return kind
-
-
-def _ends_in_sigmoid(model: Model) -> bool:
-    last = next((x for x in model.layers if x.name == model.outputs[0].producer), None)
-    return last is not None and last.config.get("activation") == "sigmoid"
 
 
 def _input_shapes(model: Model) -> list[Shape]:

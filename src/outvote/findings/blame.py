@@ -11,6 +11,7 @@ import numpy as np
 from outvote.bench.noise import NoiseFloor
 from outvote.bench.reading import choose_reference
 from outvote.core.case import Case, balanced_batch
+from outvote.core.model import Model
 from outvote.core.outputs import Outputs
 from outvote.core.target import Outcome, Run, Target
 from outvote.findings.finding import Finding, findings_from_failures, findings_from_faults
@@ -143,6 +144,7 @@ class Blame:
             targets=names,
             accused=None,
             triage="precision",
+            dialect=self.case.model.dialect,
             distance=None if np.isnan(worst) else worst,
             metric=metric.name if metric else None,
             inputs=tuple(self._one(pair.worst_input)),
@@ -195,7 +197,10 @@ def told_by(finding: Finding) -> set[str]:
 
 
 def amplified_rounding(
-    pairs: Sequence[Comparison], explained: Collection[Pair], noise: NoiseFloor | None
+    model: Model,
+    pairs: Sequence[Comparison],
+    explained: Collection[Pair],
+    noise: NoiseFloor | None,
 ) -> list[Finding]:
     """Metrics of the paper that rounding alone brings to their threshold: told, never a bug."""
     found: dict[str, list[Comparison]] = {}
@@ -204,10 +209,12 @@ def amplified_rounding(
             if measured.inconsistent and pair.targets in explained:
                 found.setdefault(measured.name, []).append(pair)
     found.pop("relative", None)
-    return [_rounding(name, reached, noise) for name, reached in found.items() if noise is not None]
+    if noise is None:
+        return []
+    return [_rounding(model, name, reached, noise) for name, reached in found.items()]
 
 
-def _rounding(metric: str, pairs: Sequence[Comparison], noise: NoiseFloor) -> Finding:
+def _rounding(model: Model, metric: str, pairs: Sequence[Comparison], noise: NoiseFloor) -> Finding:
     measured = [m for pair in pairs for m in pair.measured if m.name == metric and m.inconsistent]
     worst = max(measured, key=lambda m: m.maximum)
     return Finding(
@@ -220,6 +227,7 @@ def _rounding(metric: str, pairs: Sequence[Comparison], noise: NoiseFloor) -> Fi
         targets=tuple(dict.fromkeys(name for pair in pairs for name in pair.targets)),
         accused=None,
         triage="precision",
+        dialect=model.dialect,
         distance=worst.maximum,
         metric=metric,
         inputs=tuple(int(i) for i in worst.triggering[:8]),

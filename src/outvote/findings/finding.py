@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from outvote.core.dialect import dialect
 from outvote.core.model import Layer, Model, digest_of
 from outvote.core.outputs import Outputs
 from outvote.core.specimen import Specimen
@@ -21,8 +22,6 @@ from outvote.localize.isolated import Fault
 from outvote.localize.layers import Localization
 
 _HEAD = 60  # letters of an error message that tell one from another
-_NOT_PARAMETERS = ("name", "trainable", "dtype")
-_NOT_PARAMETER_ENDINGS = ("_initializer", "_regularizer", "_constraint")
 _KIND_OF_OUTCOME = {Outcome.HANG: "hang"}
 
 
@@ -56,6 +55,7 @@ class Finding:
     targets: tuple[str, ...]
     accused: str | None
     triage: str
+    dialect: str  # of the model, and so of the layer
     layer: Layer | None = None
     distance: float | None = None
     metric: str | None = None
@@ -79,15 +79,15 @@ class Finding:
         cause, found = self._cause, other.layer
         if self.proof is None or cause is None or found is None:
             return False
-        activation = cause.kind == "Activation" and "activation" in found.config
-        alike = (self.kind, self.library, cause.dtype)
-        if alike != (other.kind, other.library, found.dtype):
+        known = dialect(self.dialect).layers
+        alike = (self.kind, self.library, known.dtype(cause))
+        if alike != (other.kind, other.library, known.dtype(found)):
             return False
         if other._reads is not None and self._reads != other._reads:
             return False
         if self.kind == "crash" and _complaint(self) != _complaint(other):
             return False
-        if cause.kind != found.kind and not activation:
+        if cause.kind != found.kind and not known.contains(found, cause):
             return False
         defaults, config = self.proof.defaults, found.config
         return all(
@@ -124,7 +124,7 @@ class Finding:
         Where these are none, those of either; all of the layer's where neither is known.
         """
         if self.proof is None:
-            return parameters_of(self.layer) if self.layer else None
+            return dialect(self.dialect).layers.parameters(self.layer) if self.layer else None
         causes = {cause.parameter: cause.value for cause in self.proof.causes}
         needed = dict(self.proof.matter)
         both = {name: value for name, value in causes.items() if name in needed}
@@ -134,7 +134,9 @@ class Finding:
     def fingerprint(self) -> str:
         """Identity of the cause, not of the occurrence."""
         who = self.library or sorted(self.targets)
-        layer_kind, dtype = (self._cause.kind, self._cause.dtype) if self._cause else (None, None)
+        cause = self._cause
+        layer_kind = cause.kind if cause else None
+        dtype = dialect(self.dialect).layers.dtype(cause) if cause else None
         matter = _classes(self.proof.matter) if self.proof else None
         types = f"{dtype} of {self._reads}" if self._reads else dtype
         return digest_of(self.kind, who, layer_kind, matter, types)[:12]
@@ -231,6 +233,7 @@ def _from_fault(
         targets=tuple(involved),
         accused=accused,
         triage=deed.triage if accused else "unknown",
+        dialect=next(iter(targets.values())).dialect,
         layer=layer,
         distance=deed.distance if math.isfinite(deed.distance) else None,
         metric="relative" if deed.kind == "inconsistency" else None,
@@ -324,19 +327,11 @@ def _failure(run: Run, layer: Layer | None, voted: Vote, target: Target) -> Find
         targets=(run.target,),
         accused=run.target if decided else None,
         triage="bug" if decided else "unknown",
+        dialect=target.dialect,
         layer=layer,
         library=cause_of(target, layer.kind if layer else None),
         detail=run.detail,
     )
-
-
-def parameters_of(layer: Layer) -> dict[str, Any]:
-    """The configuration that shapes what a layer computes."""
-    return {
-        key: value
-        for key, value in layer.config.items()
-        if key not in _NOT_PARAMETERS and not key.endswith(_NOT_PARAMETER_ENDINGS)
-    }
 
 
 # What frameworks wrap around the sentence that matters.

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.dialect import dialect
 from outvote.core.target import Run
-from outvote.findings.finding import Finding, Proof, parameters_of
+from outvote.findings.finding import Finding, Proof
 
 _VALUES = 8
 _SINCE, _VERSIONS = "## Since when", "## Versions"
@@ -30,7 +31,9 @@ def issue_text(finding: Finding, hellos: Mapping[str, Run], script: str | None) 
     if proof is not None:
         lines += _shown(proof)
     elif finding.layer:
-        shown = json.dumps(parameters_of(finding.layer), indent=2, default=str)
+        shown = json.dumps(
+            dialect(finding.dialect).layers.parameters(finding.layer), indent=2, default=str
+        )
         lines += ["", f"## The layer: {finding.layer.kind}", "", "```json", shown, "```"]
     if script is not None:
         lines += ["", "## Minimal script", "", "It exits 1 while the bug is there, 0 when it is"]

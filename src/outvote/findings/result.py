@@ -6,9 +6,10 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from outvote.core.dialect import Layers, dialect
 from outvote.core.model import Layer, Model
 from outvote.core.result import number
-from outvote.findings.finding import Finding, Proof, parameters_of
+from outvote.findings.finding import Finding, Proof
 from outvote.localize.introduction import Introduction
 from outvote.localize.layers import Localization
 
@@ -26,7 +27,7 @@ def finding_result(finding: Finding, model: Model, repros: Mapping[str, str]) ->
         "layer_kind": layer.kind if layer else None,
         "parameters": finding.parameters,
         "causes": [vars(cause) for cause in finding.proof.causes] if finding.proof else [],
-        "config": parameters_of(layer) if layer else None,
+        "config": dialect(finding.dialect).layers.parameters(layer) if layer else None,
         "triage": finding.triage,
         "distance": number(finding.distance),
         "metric": finding.metric,
@@ -80,7 +81,8 @@ def localization_result(finding: Finding, model: Model) -> dict[str, Any] | None
     kinds = {layer.name: layer.kind for layer in model.layers}
     inputs = {item.name for item in model.inputs}
     nodes = [_input_node(name) for name in sorted(inputs)]
-    nodes += [_node(layer, found, rates, alone, faulty) for layer in model.layers]
+    known = dialect(model.dialect).layers
+    nodes += [_node(layer, found, rates, alone, faulty, known) for layer in model.layers]
     return {
         "targets": [found.reference, shown],
         "input": finding.inputs[0] if finding.inputs else None,
@@ -121,6 +123,7 @@ def _node(
     rates: Introduction,
     alone: Mapping[str, float],
     faulty: Collection[str],
+    known: Layers,
 ) -> dict[str, Any]:
     name = layer.name
     return {
@@ -133,7 +136,7 @@ def _node(
         "tolerance": number(found.tolerances.get(name)),
         "faulty": name in faulty,
         "shape": list(found.shapes[name]) if name in found.shapes else None,
-        "config": parameters_of(layer),
+        "config": known.parameters(layer),
     }
 
 

@@ -17,18 +17,17 @@ import numpy as np
 from outvote.bench.stepping import steps
 from outvote.core.arrays import Array
 from outvote.core.cuts import one_layer
-from outvote.core.errors import UsageError
+from outvote.core.dialect import dialect
+from outvote.core.instances import announced
 from outvote.core.model import Layer, Model
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run
-from outvote.dialects.keras.mutate.catalogue import Catalogue
-from outvote.dialects.keras.mutate.maker import Maker
-from outvote.dialects.keras.mutate.variants import can_vary, current, others, variant
 from outvote.judge.tolerance import tolerance_of
 from outvote.localize.causal import T1, T2, Accident, Cause, Effect, causes, change_rate
 from outvote.localize.introduction import Introduction, deviation, introduction
 from outvote.mutate.subject import Spec
+from outvote.mutate.tools import Tools, tools_for
 from outvote.run.pool import Pool, Request
 from outvote.search.genetic import GeneticSettings, Population
 
@@ -79,7 +78,7 @@ class Localizer:
     t2: float = T2
     seconds: float = math.inf  # for the parameters of one layer
     tell: Callable[[str], None] = lambda text: None
-    _catalogue: Catalogue | None = field(default=None, repr=False)
+    _tools: Tools | None = field(default=None, repr=False)
 
     def locate(self, model: Model, inputs: Sequence[Array], reference: str, other: str) -> Located:
         """All suspected layers of a model on one input, in order."""
@@ -107,35 +106,37 @@ class Localizer:
         self, layer: Layer, given: Sequence[State], names: tuple[str, str]
     ) -> tuple[list[Cause], list[Accident]]:
         """The parameters of one layer that make two targets differ on these tensors."""
-        if not can_vary(self.catalogue, layer):
-            return [], []
-        now = current(self.catalogue.kinds[layer.kind], layer)
+        tools = self.tools
+        now = tools.parameters(layer)
         if now.get("dtype") not in _FLOATS:
             now.pop("dtype", None)  # fewer bits would hide the difference, not cure it
         until = time.monotonic() + self.seconds
-        maker = Maker(lambda request: self.pool.ask(self.reader, request), self.pool.blobs)
+
+        axes = [dialect(self.spoken).layers.batch_read(layer, n) for n in range(len(given))]
+        specs = [
+            Spec(announced(array, axis), array.dtype.name, axis)
+            for (array, _), axis in zip(given, axes, strict=True)
+        ]
 
         def measure(name: str, value: Any) -> Effect | None:
             if time.monotonic() > until:
                 return None
             rng = np.random.default_rng(0)
-            specs = [Spec((None, *a.shape[1:]), a.dtype.name) for a, _ in given]
-            made = variant(layer, {**now, name: value}, specs, maker, rng)
-            return None if made is None else self._effect(made[0], given, names, rng)
+            made = tools.variant(layer, {**now, name: value}, specs, rng)
+            return None if made is None else self._effect(made, given, names, rng)
 
-        return causes(now, lambda name, value: others(layer.kind, name, value), measure, self.t2)
+        return causes(now, lambda name, value: tools.others(layer, name, value), measure, self.t2)
 
     @property
-    def catalogue(self) -> Catalogue:
-        if self._catalogue is None:
-            run = self.pool.ask(self.reader, Request("catalogue", {}))
-            if not run.ok:
-                raise UsageError(
-                    f"{self.reader} could not list the layers of its Keras: {run.message}; "
-                    "name a backend of Keras 3 among the targets"
-                )
-            self._catalogue = Catalogue.of(run.reply)
-        return self._catalogue
+    def spoken(self) -> str:
+        """The dialect of the models."""
+        return self.pool.targets[self.reader].dialect
+
+    @property
+    def tools(self) -> Tools:
+        if self._tools is None:
+            self._tools = tools_for(self.spoken, self.pool, self.reader)
+        return self._tools
 
     def _suspect(
         self,
@@ -161,7 +162,7 @@ class Localizer:
         rng: np.random.Generator,
     ) -> Effect | None:
         """The largest R that a short search on the layer's own input finds (line 14)."""
-        model, arrays = one_layer(layer, tuple((array[:1], None) for array, _ in given))
+        model, arrays = one_layer(self.spoken, layer, [(array[:1], None) for array, _ in given])
         parts = [array[0].size for array in arrays]
         floats = all(array.dtype.kind == "f" for array in arrays)
         first = np.concatenate([array[0].reshape(-1) for array in arrays]).astype(np.float32)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Mapping, Sequence
+from types import ModuleType
 from typing import Any, Protocol
 
 import numpy as np
 
+from outvote.core.dialect import dialect
 from outvote.mutate import rules
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
@@ -29,13 +31,18 @@ class Rule(Protocol):
         ...
 
 
-def all_rules() -> dict[str, Rule]:
-    own: Any = importlib.import_module("outvote.dialects.keras.mutate.rules")
+def all_rules(spoken: str) -> dict[str, Rule]:
+    """The rules for models of that dialect: those that need none, and its own."""
+    wing = dialect(spoken)
+    return {**rules_in(rules), **(wing.mutation.rules() if wing.has("mutate") else {})}
+
+
+def rules_in(folder: ModuleType) -> dict[str, Rule]:
+    """Every module of a folder is a rule."""
     found: dict[str, Rule] = {}
-    for folder in (rules, own):
-        for item in pkgutil.iter_modules(folder.__path__):
-            module: Any = importlib.import_module(f"{folder.__name__}.{item.name}")
-            found[module.NAME] = module
+    for item in pkgutil.iter_modules(folder.__path__):
+        module: Any = importlib.import_module(f"{folder.__name__}.{item.name}")
+        found[module.NAME] = module
     return found
 
 

@@ -6,20 +6,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from outvote.core.dialect import dialect
 from outvote.core.model import Layer, Model, Ref, with_refs
 
 
 @dataclass(frozen=True)
 class Spec:
-    """Shape and dtype of a tensor. The first dimension is the batch; None is free."""
+    """Shape and dtype of a tensor, and the axis of its batch; None in a shape is free."""
 
     shape: tuple[int | None, ...]
     dtype: str
+    batch: int | None = 0
 
     @property
     def place(self) -> tuple[int | None, ...]:
         """The shape of one instance."""
-        return self.shape[1:]
+        return tuple(n for axis, n in enumerate(self.shape) if axis != self.batch)
 
     @property
     def is_float(self) -> bool:
@@ -46,8 +48,16 @@ class Subject:
     @staticmethod
     def of(model: Model, specs: Mapping[str, Sequence[Sequence[Any]]]) -> Subject:
         """From what a worker told of a model it has read."""
-        known = {name: tuple(Spec(tuple(s), d) for s, d in found) for name, found in specs.items()}
-        fed = {item.name: (Spec(item.shape, item.dtype),) for item in model.inputs}
+        layers = dialect(model.dialect).layers
+        known = {
+            layer.name: tuple(
+                Spec(tuple(shape), dtype, layers.batch_given(layer, index))
+                for index, (shape, dtype) in enumerate(specs[layer.name])
+            )
+            for layer in model.layers
+            if layer.name in specs
+        }
+        fed = {item.name: (Spec(item.shape, item.dtype, item.batch),) for item in model.inputs}
         return Subject(model, {**fed, **known})
 
     def spec(self, ref: Ref) -> Spec:

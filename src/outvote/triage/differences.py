@@ -6,16 +6,14 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.dialect import dialect
 from outvote.core.specimen import Specimen
 from outvote.judge.observation import Observation
-
-_FILE = Path(__file__).parents[1] / "dialects" / "keras" / "differences.toml"
 
 
 @dataclass(frozen=True)
@@ -49,12 +47,18 @@ def _is_odd(array: Array) -> bool:
 
 def listed(specimen: Specimen, seen: Observation) -> Difference | None:
     """The entry that covers what shows on this specimen."""
-    return next((entry for entry in _all() if entry.covers(specimen, seen)), None)
+    return next(
+        (entry for entry in _all(specimen.model.dialect) if entry.covers(specimen, seen)), None
+    )
 
 
 @cache
-def _all() -> tuple[Difference, ...]:
-    found = tomllib.loads(_FILE.read_text(encoding="utf-8"))["difference"]
+def _all(spoken: str) -> tuple[Difference, ...]:
+    """The list of one dialect; one without a list means none of its differences."""
+    file = dialect(spoken).folder / "differences.toml"
+    if not file.exists():
+        return ()
+    found = tomllib.loads(file.read_text(encoding="utf-8"))["difference"]
     return tuple(
         Difference(
             tuple(entry.get("layers", ())),

@@ -8,34 +8,33 @@ from dataclasses import replace
 import numpy as np
 
 from outvote.core.blobs import BlobStore
+from outvote.core.dialect import dialect
 from outvote.core.model import Layer, find_refs
 from outvote.core.outputs import Outputs
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
-from outvote.dialects.keras.reference import reference
 
 
 def reference_of(specimen: Specimen, blobs: BlobStore) -> Outputs | None:
-    """The outputs in float64; None where a layer is not covered."""
+    """The outputs in float64; None where a layer is not covered, or the dialect has no formulas."""
+    wing = dialect(specimen.model.dialect)
+    if wing.reference is None:
+        return None
     states: dict[str, list[State]] = {
         item.name: [(array, None)]
         for item, array in zip(specimen.model.inputs, specimen.inputs, strict=True)
     }
     for layer in specimen.model.layers:
-        if len(specimen.model.layers) > 1 and _makes_masks(layer):
+        if len(specimen.model.layers) > 1 and wing.layers.makes_masks(layer):
             return None  # masks are not carried from layer to layer here
         layer, given = _with_masks(layer, states)
         weights = [np.asarray(blobs.get(weight.digest)) for weight in layer.weights]
-        found = reference(layer, weights, given)
+        found = wing.reference.reference(layer, weights, given)
         if found is None:
             return None
         states[layer.name] = [(array, None) for array in found]
     arrays = tuple(states[r.producer][r.index][0] for r in specimen.model.outputs)
     return Outputs(arrays, tuple(array.dtype.name for array in arrays))
-
-
-def _makes_masks(layer: Layer) -> bool:
-    return layer.kind == "Masking" or bool(layer.config.get("mask_zero"))
 
 
 def _with_masks(layer: Layer, states: Mapping[str, list[State]]) -> tuple[Layer, list[State]]:

@@ -13,12 +13,13 @@ from outvote.bench.reading import choose_reference
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.cuts import one_layer
+from outvote.core.dialect import dialect
 from outvote.core.model import Layer, Model, Ref
 from outvote.core.outputs import hidden_of
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
 from outvote.core.target import Target
-from outvote.findings.finding import Finding, Proof, cause_of, parameters_of, title_of
+from outvote.findings.finding import Finding, Proof, cause_of, title_of
 from outvote.judge.compare import Settings
 from outvote.judge.observation import Observation
 from outvote.localize.causal import Cause
@@ -257,7 +258,7 @@ class Examiner:
         layer, builder = specimen.last, self._builder(seen)
         defaults = self.bench.defaults(specimen, builder).get(layer.name, {})
         found = {}
-        for key, value in parameters_of(layer).items():
+        for key, value in dialect(specimen.model.dialect).layers.parameters(layer).items():
             if key not in defaults and isinstance(value, str):
                 found[key] = value  # a word that must be given: which activation, for instance
             if key not in defaults or value == defaults[key]:
@@ -281,7 +282,7 @@ class Examiner:
         if not given and finding.layer is not None:
             given = self._read_by(finding.layer, whole, finding)
         if given and finding.layer is not None:
-            alone, arrays = one_layer(finding.layer, tuple(given))
+            alone, arrays = one_layer(model.dialect, finding.layer, given)
             all_outputs = tuple(Ref(finding.layer.name, i) for i in range(_outputs(finding)))
             found.append(Specimen(replace(alone, outputs=all_outputs), tuple(arrays)))
         found.append(whole)

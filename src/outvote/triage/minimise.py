@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from outvote.core.specimen import Specimen
-from outvote.triage.reductions import REDUCTIONS, Keras, Reduction
+from outvote.triage.reductions import Builder, Reduction, reductions_for
 
 
 @dataclass(frozen=True)
@@ -32,22 +32,23 @@ class Minimal:
 def minimise(
     specimen: Specimen,
     shows: Callable[[Specimen], bool],
-    keras: Keras,
+    builder: Builder,
     seconds: float,
-    reductions: Sequence[Reduction] = REDUCTIONS,
+    reductions: Sequence[Reduction] | None = None,
 ) -> Minimal:
     """Shrink it while `shows` holds. The specimen given is taken to show it."""
     began = time.monotonic()
     best = specimen
-    seen = {specimen.key(keras.blobs)}
+    ways = reductions_for(specimen.model) if reductions is None else reductions
+    seen = {specimen.key(builder.blobs)}
     complete = False
     while not complete:
         complete = True
-        for reduction in reductions:
-            found = _first(reduction, best, shows, keras, seen, began + seconds)
+        for reduction in ways:
+            found = _first(reduction, best, shows, builder, seen, began + seconds)
             while found is not None:
                 complete, best = False, found
-                found = _first(reduction, best, shows, keras, seen, began + seconds)
+                found = _first(reduction, best, shows, builder, seen, began + seconds)
         if time.monotonic() > began + seconds:
             complete = False
             break
@@ -58,15 +59,15 @@ def _first(
     reduction: Reduction,
     specimen: Specimen,
     shows: Callable[[Specimen], bool],
-    keras: Keras,
+    builder: Builder,
     seen: set[str],
     until: float,
 ) -> Specimen | None:
     """The first candidate that still shows it; each is tried once only."""
-    for candidate in reduction(specimen, keras):
+    for candidate in reduction(specimen, builder):
         if time.monotonic() > until:
             return None
-        key = candidate.key(keras.blobs)
+        key = candidate.key(builder.blobs)
         if key in seen:
             continue
         seen.add(key)

@@ -10,6 +10,8 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
+from outvote.core.dialect import dialect
+from outvote.core.instances import announced
 from outvote.core.model import Input, Layer, Model, Ref, with_refs
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
@@ -17,10 +19,9 @@ from outvote.localize.whole_graph import prefix
 from outvote.triage.plain import PATTERNS
 
 _ROWS = 8
-_NOT_FOR_SIZE = ("name", "dtype", "trainable", "seed", "axis", "epsilon", "momentum", "rate")
 
 
-class Keras(Protocol):
+class Builder(Protocol):
     """What reductions need of a worker."""
 
     @property
@@ -33,22 +34,22 @@ class Keras(Protocol):
     def tensors(self, specimen: Specimen, names: Sequence[str]) -> dict[str, list[State]]: ...
 
 
-Reduction = Callable[[Specimen, Keras], Iterable[Specimen]]
+Reduction = Callable[[Specimen, Builder], Iterable[Specimen]]
 
 
-def fewer_inputs(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+def fewer_inputs(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
     """One instance of the batch, or half of them."""
     count = specimen.count
     if count < 2:
         return
     for row in range(min(count, _ROWS)):
-        yield specimen.with_inputs([array[row : row + 1] for array in specimen.inputs])
+        yield specimen.instances(slice(row, row + 1))
     half = count // 2
-    yield specimen.with_inputs([array[:half] for array in specimen.inputs])
-    yield specimen.with_inputs([array[half:] for array in specimen.inputs])
+    yield specimen.instances(slice(None, half))
+    yield specimen.instances(slice(half, None))
 
 
-def fewer_outputs(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+def fewer_outputs(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
     """One output of the model, and what it needs."""
     outputs = specimen.model.outputs
     for ref in outputs if len(outputs) > 1 else ():
@@ -58,14 +59,14 @@ def fewer_outputs(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
             yield _used_inputs(Specimen(replace(cut, outputs=(ref,)), specimen.inputs))
 
 
-def fewer_layers(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+def fewer_layers(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
     """The model cut off earlier, begun later, or with one layer taken out."""
     layers = specimen.model.layers
     if len(layers) < 2:
         return
     size = len(layers)
     for position in _halves(size):
-        begun = _begun_at(specimen, position, keras)
+        begun = _begun_at(specimen, position, builder)
         if begun is not None:
             yield begun
     for position in _halves(size - 1):
@@ -74,7 +75,7 @@ def fewer_layers(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
     for layer in reversed(layers):
         bypassed = _without(specimen.model, layer)
         if bypassed is not None:
-            rebuilt = keras.rebuilt(_used_inputs(Specimen(bypassed, specimen.inputs)))
+            rebuilt = builder.rebuilt(_used_inputs(Specimen(bypassed, specimen.inputs)))
             if rebuilt is not None:
                 yield rebuilt
 
@@ -97,7 +98,7 @@ def _used_inputs(specimen: Specimen) -> Specimen:
     return Specimen(replace(specimen.model, inputs=inputs), tuple(specimen.inputs[i] for i in kept))
 
 
-def _begun_at(specimen: Specimen, position: int, keras: Keras) -> Specimen | None:
+def _begun_at(specimen: Specimen, position: int, builder: Builder) -> Specimen | None:
     """The layers from a position on; what they read from earlier ones becomes an input."""
     rest = specimen.model.layers[position:]
     inside = {layer.name for layer in rest}
@@ -110,7 +111,7 @@ def _begun_at(specimen: Specimen, position: int, keras: Keras) -> Specimen | Non
         item.name: array for item, array in zip(specimen.model.inputs, specimen.inputs, strict=True)
     }
     hidden = [ref.producer for ref in outside if ref.producer not in given]
-    states = keras.tensors(specimen, list(dict.fromkeys(hidden)))
+    states = builder.tensors(specimen, list(dict.fromkeys(hidden)))
     if any(name not in states for name in hidden):
         return None
     names: dict[Ref, Ref] = {}
@@ -125,7 +126,8 @@ def _begun_at(specimen: Specimen, position: int, keras: Keras) -> Specimen | Non
         if mask is not None:
             return None  # a mask cannot be fed to several layers at once
         names[ref] = Ref(f"x{number}")
-        inputs.append(Input(f"x{number}", (None, *array.shape[1:]), array.dtype.name))
+        axis = _batch_axis(specimen.model, ref)
+        inputs.append(Input(f"x{number}", announced(array, axis), array.dtype.name, axis))
         arrays.append(array)
     layers = tuple(
         replace(
@@ -137,6 +139,13 @@ def _begun_at(specimen: Specimen, position: int, keras: Keras) -> Specimen | Non
         for layer in rest
     )
     return Specimen(replace(specimen.model, inputs=tuple(inputs), layers=layers), tuple(arrays))
+
+
+def _batch_axis(model: Model, ref: Ref) -> int | None:
+    given = next((item for item in model.inputs if item.name == ref.producer), None)
+    if given is not None:
+        return given.batch
+    return dialect(model.dialect).layers.batch_given(model.layer(ref.producer), ref.index)
 
 
 def _without(model: Model, layer: Layer) -> Model | None:
@@ -154,115 +163,30 @@ def _without(model: Model, layer: Layer) -> Model | None:
             item,
             args=with_refs(item.args, moved),
             kwargs=with_refs(item.kwargs, moved),
-            build=None,
         )
         for item in model.layers
         if item is not layer
     )
+    layers = tuple(map(dialect(model.dialect).layers.stale, layers))
     made = {item.name for item in layers}
     if not layers or any(ref.producer not in made for ref in outputs):
         return None
     return replace(model, layers=layers, outputs=outputs)
 
 
-def inner_layers(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
-    """What a wrapper wraps, or a layer's activation, in the place of the whole layer."""
-    if len(specimen.model.layers) != 1 or len(specimen.inputs) != 1:
-        return
-    layer = specimen.model.layers[0]
-    found = []
-    wrapped = layer.config.get("layer")
-    if isinstance(wrapped, Mapping) and isinstance(wrapped.get("config"), Mapping):
-        found.append((str(wrapped["class_name"]), wrapped["config"]))
-    activation = layer.config.get("activation")
-    if isinstance(activation, str) and activation != "linear" and layer.kind != "Activation":
-        found.append(("Activation", {"activation": activation}))
-    for kind, config in found:
-        shared = {key: layer.config[key] for key in ("name", "dtype") if key in layer.config}
-        inner = replace(
-            layer, kind=kind, config={**config, **shared}, weights=(), build=None, shares=None
-        )
-        outputs = (Ref(layer.name),)
-        model = replace(specimen.model, layers=(inner,), outputs=outputs)
-        rebuilt = keras.rebuilt(replace(specimen, model=model))
-        if rebuilt is not None:
-            yield rebuilt
-
-
-def default_parameters(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
-    """Parameters at their defaults: the type, then all others, then one at a time."""
-    known = keras.defaults(specimen)
-    for layer in specimen.model.layers:
-        if "float" in (layer.dtype or "") and layer.dtype != "float32":
-            yield from _rebuilt(specimen, layer, {**layer.config, "dtype": "float32"}, keras)
-        other = {k: v for k, v in known.get(layer.name, {}).items() if layer.config.get(k, v) != v}
-        bold = [other] if len(other) > 1 else []
-        for changes in [*bold, *({key: value} for key, value in other.items())]:
-            yield from _rebuilt(specimen, layer, {**layer.config, **changes}, keras)
-
-
-def smaller_parameters(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
-    """Sizes in the configuration as small as possible: 1, 2, 3, half."""
-    known = keras.defaults(specimen)
-    for layer in specimen.model.layers:
-        for changed in _smaller_trees(layer.config, known.get(layer.name, {})):
-            yield from _rebuilt(specimen, layer, changed, keras)
-
-
-def _rebuilt(
-    specimen: Specimen, layer: Layer, config: Mapping[str, Any], keras: Keras
-) -> Iterator[Specimen]:
-    rebuilt = keras.rebuilt(specimen.with_config(layer.name, config))
-    if rebuilt is not None:
-        yield rebuilt
-
-
-def _smaller_trees(config: Any, defaults: Mapping[str, Any]) -> Iterator[Any]:
-    """A configuration with one size in it made smaller, nested layers included.
-
-    What stands at its default stays there: that is plainer than any number.
-    """
-    for key, value in config.items():
-        if key in defaults and defaults[key] == value:
-            continue
-        if key in _NOT_FOR_SIZE or key.endswith(("_initializer", "_regularizer", "_constraint")):
-            continue
-        for smaller in _smaller(value):
-            yield {**config, key: smaller}
-
-
-def _smaller(value: Any) -> Iterator[Any]:
-    if isinstance(value, bool):
-        return
-    if isinstance(value, int):
-        yield from sorted({n for n in (1, 2, 3, value // 2) if 0 < n < value})
-    elif isinstance(value, float) and value not in (0.0, 0.5, 1.0, 2.0):
-        yield from (1.0, 2.0, 0.5)
-    elif isinstance(value, list | tuple) and value and all(type(n) is int for n in value):
-        for n in sorted({1, 2, 3, *value}):
-            if n < max(value):
-                yield [n] * len(value)
-        for place, one in enumerate(value):
-            for n in _smaller(one):
-                yield [*value[:place], n, *value[place + 1 :]]
-    elif isinstance(value, Mapping) and isinstance(value.get("config"), Mapping):
-        for inner in _smaller_trees(value["config"], {}):
-            yield {**value, "config": inner, "build_config": None}
-
-
-def smaller_shapes(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+def smaller_shapes(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
     """Fewer rows, columns and channels of what goes in."""
-    ranks = max(array.ndim for array in specimen.inputs)
-    for axis in range(1, ranks):
+    ranks = max((array.ndim for array in specimen.inputs), default=0)
+    for axis in (n for n in range(ranks) if n not in specimen.axes):
         sizes = {array.shape[axis] for array in specimen.inputs if array.ndim > axis}
         for size in sorted({n for m in sizes for n in (1, 2, 3, 4, 5, m // 2, m - 1)}):
             together = [_cut(array, axis, size) for array in specimen.inputs]
-            yield from _reshaped(specimen, together, keras)
+            yield from _reshaped(specimen, together, builder)
             if len(specimen.inputs) > 1:
                 for place, array in enumerate(specimen.inputs):
                     alone = list(specimen.inputs)
                     alone[place] = _cut(array, axis, size)
-                    yield from _reshaped(specimen, alone, keras)
+                    yield from _reshaped(specimen, alone, builder)
 
 
 def _cut(array: Array, axis: int, size: int) -> Array:
@@ -280,20 +204,20 @@ def _first_unusual(array: Array, axis: int) -> int:
     return int(np.argmax(~np.isfinite(array).all(axis=others)))
 
 
-def _reshaped(specimen: Specimen, arrays: Sequence[Array], keras: Keras) -> Iterator[Specimen]:
+def _reshaped(specimen: Specimen, arrays: Sequence[Array], builder: Builder) -> Iterator[Specimen]:
     if all(a.shape == b.shape for a, b in zip(arrays, specimen.inputs, strict=True)):
         return
-    rebuilt = keras.rebuilt(_stale(specimen.with_inputs(arrays)))
+    rebuilt = builder.rebuilt(_stale(specimen.with_inputs(arrays)))
     if rebuilt is not None:
         yield rebuilt
 
 
 def _stale(specimen: Specimen) -> Specimen:
-    layers = tuple(replace(layer, build=None) for layer in specimen.model.layers)
+    layers = tuple(map(dialect(specimen.model.dialect).layers.stale, specimen.model.layers))
     return replace(specimen, model=replace(specimen.model, layers=layers))
 
 
-def plain_numbers(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
+def plain_numbers(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
     """Inputs and weights that one can type: patterns, whole numbers, few decimals."""
     for place, array in enumerate(specimen.inputs):
         for plain in _plainer(array):
@@ -301,9 +225,9 @@ def plain_numbers(specimen: Specimen, keras: Keras) -> Iterator[Specimen]:
             yield specimen.with_inputs(arrays)
     for layer in specimen.model.layers:
         for place, weight in enumerate(layer.weights):
-            array = np.asarray(keras.blobs.get(weight.digest))
+            array = np.asarray(builder.blobs.get(weight.digest))
             for plain in _plainer(array):
-                new = replace(weight, digest=keras.blobs.put(plain))
+                new = replace(weight, digest=builder.blobs.put(plain))
                 weights = (*layer.weights[:place], new, *layer.weights[place + 1 :])
                 yield specimen.with_layer(replace(layer, weights=weights))
 
@@ -331,13 +255,16 @@ def _plainer(array: Array) -> Iterator[Array]:
         yield rounded
 
 
+# For a dialect that has none of its own; one that has puts them between these.
 REDUCTIONS: Sequence[Reduction] = (
     fewer_outputs,
     fewer_layers,
     fewer_inputs,
-    inner_layers,
-    default_parameters,
     smaller_shapes,
-    smaller_parameters,
     plain_numbers,
 )
+
+
+def reductions_for(model: Model) -> Sequence[Reduction]:
+    """The ways that the model's dialect knows, boldest first."""
+    return dialect(model.dialect).reductions or REDUCTIONS

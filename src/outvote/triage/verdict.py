@@ -13,10 +13,9 @@ import numpy as np
 from outvote.bench.bench import Bench
 from outvote.bench.noise import nudged
 from outvote.core.arrays import Array
+from outvote.core.dialect import dialect
 from outvote.core.outputs import Outputs, outputs_of
 from outvote.core.specimen import Specimen
-from outvote.dialects.keras.reference import is_exact
-from outvote.dialects.keras.widen import float64_of
 from outvote.judge.compare import only_width_differs
 from outvote.judge.distances import distance_relative
 from outvote.judge.observation import Observation
@@ -65,7 +64,7 @@ def truth_of(bench: Bench, specimen: Specimen, seen: Observation) -> Truth | Non
         return Truth(exact, "an independent NumPy computation in float64")
     able = [n for n in seen.outputs if _can_be_wide(bench, n)]
     libraries = {bench.targets[n].implementation_of(specimen.last.kind) for n in able}
-    if len(libraries) < 2 or not _has_floats(specimen):
+    if len(libraries) < 2 or not _has_floats(specimen) or not _can_widen(specimen):
         return None
     wide = _in_float64(bench, specimen, seen, able)
     groups = wide.vote.groups
@@ -79,7 +78,9 @@ def _in_float64(
     bench: Bench, specimen: Specimen, seen: Observation, names: Sequence[str]
 ) -> Observation:
     """The same in float64, judged by the narrow type's tolerance."""
-    runs = bench.run(float64_of(specimen, bench.pool.blobs), names, exact=True)
+    widening = dialect(specimen.model.dialect).widening
+    assert widening is not None
+    runs = bench.run(widening.float64_of(specimen, bench.pool.blobs), names, exact=True)
     outputs = {name: outputs_of(run) for name, run in runs.items() if run.ok}
     tolerance = max(seen.tolerance, base_tolerance("float32", 8))
     return bench.judged(outputs, {}, tolerance, specimen)
@@ -88,6 +89,10 @@ def _in_float64(
 def _can_be_wide(bench: Bench, name: str) -> bool:
     target = bench.targets[name]
     return target.backend in ("tensorflow", "jax", "torch", "numpy") and target.worker == "keras3"
+
+
+def _can_widen(specimen: Specimen) -> bool:
+    return dialect(specimen.model.dialect).widening is not None
 
 
 def _has_floats(specimen: Specimen) -> bool:
@@ -177,7 +182,7 @@ def _values(
     if _no_farther(errors, wrong, [n for n in errors if n not in wrong]):
         reason = f"{against}: none is much farther than the others."
         return Verdict("precision", wrong, reason, truth, errors)
-    edge = None if is_exact(specimen.last.kind) else _edge(bench, specimen, seen, wrong)
+    edge = None if _moves_numbers(specimen) else _edge(bench, specimen, seen, wrong)
     if edge is not None:
         return Verdict("precision", wrong, f"{against}. A discontinuity: {edge}.", truth, errors)
     if vote.decided and set(wrong) & set(vote.majority):
@@ -311,7 +316,7 @@ def _right_in_float64(
 ) -> bool | None:
     """Whether targets that are wrong are right when all is computed in float64; None: unknown."""
     able = [n for n in wrong if _can_be_wide(bench, n)]
-    if not able:
+    if not able or not _can_widen(specimen):
         return None
     wide = _in_float64(bench, specimen, seen, able)
     # A layer may compute in float32 inside, whatever type it is asked for.
@@ -327,6 +332,12 @@ def _right_in_float64(
 def _is_narrow(outputs: Outputs) -> bool:
     """Whether float64 holds nothing that float32 would not."""
     return all(np.array_equal(a, a.astype(np.float32), equal_nan=True) for a in outputs.arrays)
+
+
+def _moves_numbers(specimen: Specimen) -> bool:
+    """Whether the layer computes nothing that could be rounded."""
+    formulas = dialect(specimen.model.dialect).reference
+    return formulas is not None and formulas.is_exact(specimen.last.kind)
 
 
 def _edge(bench: Bench, specimen: Specimen, seen: Observation, wrong: Sequence[str]) -> str | None:

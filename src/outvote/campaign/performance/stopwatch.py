@@ -85,7 +85,7 @@ class Stopwatch:
 
     def _explained(self, name: str, model: Model) -> str | None:
         """The finding of a slow layer that this model holds too."""
-        found = (self._known.get((name, signature(layer))) for layer in model.layers)
+        found = (self._known.get((name, signature(model.dialect, layer))) for layer in model.layers)
         return next((fingerprint for fingerprint in found if fingerprint), None)
 
     def _slowest_layer(self, name: str, seed: Seed, model: Model) -> tuple[Layer | None, str]:
@@ -122,11 +122,12 @@ class Stopwatch:
             targets=(name,),
             accused=name,
             triage="unknown",
+            dialect=self._targets[name].dialect,
             library=self._targets[name].library,
             layer=layer,
         )
         if layer is not None:
-            self._known[name, signature(layer)] = finding.fingerprint
+            self._known[name, signature(model.dialect, layer)] = finding.fingerprint
         return finding
 
     def _drifted(self, drift: Drift, seed: Seed | None) -> Finding:
@@ -149,6 +150,7 @@ class Stopwatch:
             targets=(drift.target,),
             accused=drift.target,
             triage="unknown",
+            dialect=self._targets[drift.target].dialect,
             # Time and memory of one library are two causes.
             library=f"{self._targets[drift.target].library}: {what}",
             layer=layer,

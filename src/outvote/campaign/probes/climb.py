@@ -14,8 +14,8 @@ import numpy as np
 from outvote.campaign.probes.evolution import Evolution, Evolved
 from outvote.campaign.probes.genome import Genome
 from outvote.core.arrays import Array
+from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
-from outvote.dialects.keras.logits import logits_model
 from outvote.run.pool import Pool, Request
 from outvote.search.genetic import GeneticSettings, Population
 
@@ -75,7 +75,7 @@ class Climb:
 
     def _open(self, genome: Genome, inputs: Sequence[Array]) -> bool:
         arguments = {
-            "models": [logits_model(genome.model).to_json()],
+            "models": [dialect(genome.model.dialect).logits.logits_model(genome.model).to_json()],
             "sample": [self._pool.blobs.put(array) for array in inputs],
             "kind": "any",
             "skip": [],

@@ -14,9 +14,9 @@ import numpy as np
 
 from outvote.campaign.probes.genome import Genome
 from outvote.core.arrays import Array
+from outvote.core.dialect import dialect
 from outvote.core.model import Model
 from outvote.core.target import Outcome, Run
-from outvote.dialects.keras.logits import logits_apart, logits_model
 from outvote.run.pool import Pool, Request
 from outvote.search.genetic import GeneticSettings, Population, inconsistency_fitness, nan_fitness
 
@@ -128,14 +128,14 @@ class Evolution:
         blobs = [self._pool.blobs.put(np.ascontiguousarray(array)) for array in inputs]
         if len(self._names) == 1:
             return ranges_request(model, blobs)
-        cut = logits_model(model)
+        cut = dialect(model.dialect).logits.logits_model(model)
         arguments = {"model": cut.to_json(), "inputs": blobs, "batch": len(inputs[0])}
         return Request("run", arguments, steps=len(cut.layers))
 
 
 def ranges_request(model: Model, blobs: Sequence[str]) -> Request:
     """Asks for the logits, and for the range of what every layer gives."""
-    apart, ref = logits_apart(model)
+    apart, ref = dialect(model.dialect).logits.logits_apart(model)
     arguments = {
         "model": apart.to_json(),
         "inputs": list(blobs),

@@ -15,8 +15,6 @@ import numpy as np
 from outvote.campaign.oracle import Judged
 from outvote.core.model import Layer
 from outvote.core.target import Outcome, Run, Target
-from outvote.dialects.keras.mutate.parameters import parameter
-from outvote.dialects.keras.mutate.variants import can_vary, current, is_joined
 from outvote.findings.finding import Finding
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
@@ -72,33 +70,20 @@ def can_attempt(target: Target) -> bool:
 def draw_attempt(subject: Subject, tools: Tools, rng: np.random.Generator) -> Attempt | None:
     """An illegal value for a layer of the model; None where no layer has a parameter for it."""
     choices = {
-        layer.name: found
-        for layer in subject.model.layers
-        if can_vary(tools.catalogue, layer) and (found := illegal_values(layer, tools))
+        layer.name: found for layer in subject.model.layers if (found := tools.illegal(layer))
     }
     if not choices:
         return None
     layer = subject.model.layer(str(rng.choice(list(choices))))
     name, value = choices[layer.name][int(rng.integers(len(choices[layer.name])))]
-    kind = tools.catalogue.kinds[layer.kind]
-    return attempt_on(subject, layer, {**current(kind, layer), name: value}, name)
+    return attempt_on(subject, layer, {**tools.parameters(layer), name: value}, name, tools)
 
 
-def illegal_values(layer: Layer, tools: Tools) -> list[tuple[str, Any]]:
-    """All (parameter, value) that every target must refuse for this kind of layer."""
-    kind = tools.catalogue.kinds[layer.kind]
-    rows = {name: row for name in kind.parameters if (row := parameter(kind.name, name))}
-    return [(name, value) for name, row in rows.items() for value in row.illegal]
-
-
-def attempt_on(subject: Subject, layer: Layer, parameters: Mapping[str, Any], name: str) -> Attempt:
+def attempt_on(
+    subject: Subject, layer: Layer, parameters: Mapping[str, Any], name: str, tools: Tools
+) -> Attempt:
     """The layer with these parameters, of which `name` holds the illegal value."""
-    arguments = {
-        "kind": layer.kind,
-        "parameters": dict(parameters),
-        "given": [[spec.shape, spec.dtype] for spec in subject.reads(layer)],
-        "joined": is_joined(layer),
-    }
+    arguments = tools.attempt(layer, parameters, subject.reads(layer))
     return Attempt(layer, name, parameters[name], arguments)
 
 
@@ -154,6 +139,7 @@ def _finding(
         targets=guilty,
         accused=guilty[0] if len(libraries) == 1 else None,
         triage="bug" if len(libraries) == 1 else "unknown",
+        dialect=targets[guilty[0]].dialect,
         layer=attempt.layer,
         library=f"{', '.join(libraries)} for {attempt.name}",  # each parameter is its own cause
         detail=detail,

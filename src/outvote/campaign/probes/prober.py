@@ -72,7 +72,9 @@ class Prober:
         truth = seed.case.truth
         told = Truth(_repeated(truth.labels, row, count), _repeated(truth.given, row, count),
                      truth.classes)  # fmt: skip
-        data = Data(inputs, None, f"evolved from input {row} of {seed.case.data.source}")
+        before = seed.case.data
+        source = f"evolved from input {row} of {before.source}"
+        data = Data(inputs, None, source, before.axes)
         digests = tuple(self._pool.blobs.put(array) for array in inputs)
         case = replace(seed.case, data=data, truth=told)
         return replace(seed, case=case, inputs=digests)

@@ -46,7 +46,7 @@ def add(commands: Any) -> None:
     bisect.add_argument("case", type=Path, help="a folder findings/<fingerprint>, or a model file")
     bisect.add_argument("--from", dest="first", required=True, metavar="V", help="the older end")
     bisect.add_argument("--to", dest="last", required=True, metavar="V", help="the newer end")
-    bisect.add_argument("--package", default="keras", metavar="NAME", help="default: %(default)s")
+    bisect.add_argument("--package", metavar="NAME", help="default: keras, for models of Keras")
     bisect.add_argument("--target", metavar="T", help="default: the accused target of the finding")
     bisect.add_argument(
         "--against",
@@ -73,24 +73,29 @@ def _bisect(options: argparse.Namespace) -> int:
     from outvote.commands.bisect.run import BisectJob, run_bisect
     from outvote.commands.terminal import Terminal
     from outvote.config import load_config
+    from outvote.core.dialect import dialect_of
     from outvote.core.requirements import checked
     from outvote.report import write_all
     from outvote.report.folder import prepare_folder
     from outvote.run.process import Limits
-    from outvote.targets.choose import choose, known_targets
+    from outvote.targets.choose import choose, known_targets, missing_packages
 
-    checked(f"{options.package}==1", "--package")
     case = _case(options)
+    wing = dialect_of(case["model"])
+    package = options.package or wing.targets.PACKAGE
+    checked(f"{package}==1", "--package")
     config = load_config(options.config)
-    known = known_targets(config.targets, config.folder)
+    known = known_targets(config.targets, config.folder, wing)
     (target,) = choose([case["target"]], known)
-    against = choose(_against(options, case, target.plain or target.name), known)
+    installed = [n for n in wing.targets.DEFAULT if not missing_packages(known[n])]
+    names = case["others"] or installed
+    against = choose(_against(options, names, target.plain or target.name), known)
     prepare_folder(options.out)
     job = BisectJob(
         model=case["model"],
         target=target,
         against=tuple(against),
-        package=options.package,
+        package=package,
         first=options.first,
         last=options.last,
         data=case["data"],
@@ -117,12 +122,9 @@ def _case(options: argparse.Namespace) -> dict[str, Any]:
                 "or give a folder findings/<fingerprint>"
             )
         return {"model": path, "data": options.data, "target": options.target, "others": None}
-    model, inputs = path / "model.keras", path / "inputs.npz"
-    if not model.is_file() or not inputs.is_file():
-        raise UsageError(
-            f"{path} holds no case: it has no model.keras and inputs.npz; "
-            "give a folder findings/<fingerprint> of a finding with a repro"
-        )
+    from outvote.core.dialect import case_in
+
+    model, inputs = case_in(path)
     finding, names = _finding(path)
     target = options.target or _without_versions(finding.get("accused"))
     if target is None:
@@ -160,13 +162,10 @@ def _without_versions(name: str | None) -> str | None:
     return name.rpartition("/")[2] if name and "==" in name else name
 
 
-def _against(options: argparse.Namespace, case: dict[str, Any], target: str) -> list[str]:
+def _against(options: argparse.Namespace, names: list[str], target: str) -> list[str]:
     """Names of the targets to compare with: all but the one in question, in any version."""
-    from outvote.targets.choose import DEFAULT, installed
-
     if options.against is not None:
         return list(options.against)
-    names = case["others"] or [name for name in DEFAULT if installed(name)]
     backend = target.partition(":")[0]
     plain = [(name, (_without_versions(name) or "").partition(":")[0]) for name in names]
     return [name for name, base in plain if base != backend]

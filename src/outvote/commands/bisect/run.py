@@ -14,15 +14,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from outvote.bench.noise import measure_noise
-from outvote.bench.reading import read_model
+from outvote.bench.reading import helpers, read_model
 from outvote.commands.bisect.releases import Interval, narrowed
 from outvote.core.case import Case, Data, balanced_batch, fit, load_data, random_data
+from outvote.core.dialect import dialect, inspect
 from outvote.core.errors import UsageError
 from outvote.core.outputs import Outputs, outputs_of
 from outvote.core.requirements import version_key
 from outvote.core.target import Outcome, Run, Target
 from outvote.core.truth import Truth
-from outvote.dialects.keras.files import inspect
 from outvote.judge.compare import Settings, distance, mismatch_of
 from outvote.judge.tolerance import model_tolerance
 from outvote.judge.vote import vote
@@ -30,7 +30,6 @@ from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
 from outvote.run.process import Limits
 from outvote.run.watch import Watch, silent
-from outvote.targets.choose import readers, with_versions
 from outvote.targets.environments import pip
 from outvote.targets.environments.provide import Announce, provide, unseen, yanked
 
@@ -102,10 +101,11 @@ def run_bisect(job: BisectJob, watch: Watch = silent, announce: Announce = unsee
     began = time.monotonic()
     found.releases = _between(job)
     against = provide(job.against, job.links, announce)
-    helpers = readers([*against, *([job.target] if job.package != "keras" else [])])
-    with LocalPool([*against, *helpers], limits=job.limits) as pool:
+    usual = job.package == dialect(job.target.dialect).targets.PACKAGE
+    others = helpers([*against, *([] if usual else [job.target])])
+    with LocalPool([*against, *others], limits=job.limits) as pool:
         try:
-            with watch("Reading the model", pool, [t.name for t in (*helpers, *against)]):
+            with watch("Reading the model", pool, [t.name for t in (*others, *against)]):
                 model, shapes = read_model(pool, job.model, None)
             if arrays is None:
                 data = random_data(model, _RANDOM_INPUTS, job.seed)
@@ -219,7 +219,8 @@ class _Bench:
         text = f"Probing {job.package} {version} ({done + 1} of about {max(expected, done + 1)})"
         with self.watch(text, self.pool, [name]):
             try:
-                target = with_versions(job.target, (f"{job.package}=={version}",), name)
+                known = dialect(job.target.dialect).targets
+                target = known.with_versions(job.target, (f"{job.package}=={version}",), name)
                 (ready,) = provide([target], job.links, self.announce)
             except UsageError as error:
                 self.found.skipped[version] = str(error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from outvote.bench.reading import read_model
+from outvote.bench.reading import helpers, read_model
 from outvote.commands.check.job import Job
 from outvote.core.arrays import Array
 from outvote.core.case import Case, Data, fit, random_data
@@ -15,14 +15,13 @@ from outvote.core.truth import Truth
 from outvote.judge.compare import Settings
 from outvote.judge.truth import interpret
 from outvote.run.pool import Pool
-from outvote.targets.choose import readers
 
 _RANDOM_INPUTS = 8
 
 
 def read_case(pool: Pool, job: Job, arrays: Mapping[str, Array] | None) -> Case:
     """The model as the first worker that can reads it, with these arrays or random ones."""
-    chosen = [*job.targets, *(t for t in readers(job.targets) if t.name in pool.targets)]
+    chosen = [*job.targets, *(t for t in helpers(job.targets) if t.name in pool.targets)]
     model, shapes = read_model(pool, job.model, job.weights, chosen)
     data = _data(job, model, arrays)
     truth = interpret(data.truth, shapes[0])

@@ -143,9 +143,10 @@ def _check(options: argparse.Namespace) -> int:
     from outvote.commands.check.run import run_job
     from outvote.commands.terminal import Terminal
     from outvote.config import load_config
+    from outvote.core.dialect import dialect_of
     from outvote.judge.compare import METRICS, Settings
     from outvote.run.process import Limits
-    from outvote.targets.choose import choose, known_targets
+    from outvote.targets.choose import choose_for
 
     metrics = tuple(options.metric or METRICS)
     for name in metrics:
@@ -156,7 +157,7 @@ def _check(options: argparse.Namespace) -> int:
             raise UsageError(f"the file {path} given with --custom does not exist")
     config = load_config(options.config)
     gate = gate_of(options, config.folder)
-    targets = choose(options.targets, known_targets(config.targets, config.folder))
+    targets = choose_for(dialect_of(options.model), options.targets, config.targets, config.folder)
     memory = int(options.memory * 2**30) if options.memory is not None else None
     job = Job(
         model=options.model,

@@ -12,17 +12,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from outvote.bench.noise import NoiseFloor, choose_instruments, inputs_to_probe, measure_noise
-from outvote.bench.reading import require_started
+from outvote.bench.reading import helpers, require_started
 from outvote.commands.check.case import read_case
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.core.case import balanced_batch, load_data
+from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.outputs import outputs_of
 from outvote.core.result import Result
 from outvote.core.target import Run, Target
-from outvote.dialects.keras.files import inspect
 from outvote.findings.blame import Blame, amplified_rounding
 from outvote.findings.evidence import write_evidence
 from outvote.findings.finding import Finding
@@ -34,7 +34,6 @@ from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
 from outvote.run.watch import Watch, silent
-from outvote.targets.choose import readers
 from outvote.targets.environments.provide import Announce, provide, unseen
 from outvote.triage.confirm import confirmed
 from outvote.triage.examine import Examiner
@@ -68,7 +67,7 @@ def run_check(
     inspect(job.model, job.weights)
     job = replace(job, targets=provide(job.targets, job.links, announce))
     with LocalPool(
-        [*job.targets, *readers(job.targets)],
+        [*job.targets, *helpers(job.targets)],
         limits=job.limits,
         custom=job.custom,
         allow_code=job.allow_code,
@@ -203,7 +202,9 @@ class Check:
             checked.findings += self.blame.differences(
                 checked.comparisons, checked.explained, checked.noise
             )
-        checked.findings += amplified_rounding(unclear, checked.explained, checked.noise)
+        checked.findings += amplified_rounding(
+            self.case.model, unclear, checked.explained, checked.noise
+        )
 
     def measure_noise(self, unclear: Sequence[Comparison]) -> NoiseFloor | None:
         """How far rounding alone moves the outputs, on the inputs that part these pairs most."""

@@ -20,9 +20,9 @@ from outvote.commands.coverage.job import CoverageJob, State
 from outvote.commands.coverage.result import coverage_result
 from outvote.core.arrays import Array
 from outvote.core.case import Data, fit, load_data
+from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.model import Model, digest_of
-from outvote.dialects.keras.files import inspect
 from outvote.explore.asking import ask
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool

@@ -22,9 +22,9 @@ from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in
 from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
+from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
-from outvote.dialects.keras.files import inspect
 from outvote.explore.asking import ask, open_explorer
 from outvote.explore.explore import prepare, require_neurons, require_sense
 from outvote.explore.job import Explored, ExploreJob, Subject

@@ -186,7 +186,7 @@ def _fuzz(options: argparse.Namespace) -> int:
     from outvote.commands.terminal import Terminal
     from outvote.config import load_config
     from outvote.run.process import Limits
-    from outvote.targets.choose import choose, known_targets
+    from outvote.targets.choose import known_targets
     from outvote.targets.environments.provide import provide
 
     config = load_config(options.config)
@@ -225,9 +225,10 @@ def _fuzz(options: argparse.Namespace) -> int:
             raise UsageError(
                 f"--inputs 0 is for --strategy layers; {options.strategy} compares values"
             )
+        seeds = seeds_of(_seed_names(options), options.data or [])
         job = FuzzJob(
-            seeds=seeds_of(_seed_names(options), options.data or []),
-            targets=tuple(choose(options.targets or _default(known), known)),
+            seeds=seeds,
+            targets=tuple(_targets(options, seeds[0].model, config)),
             strategy=options.strategy,
             budget=wanted or Budget(mutants=500),
             seed=options.seed,
@@ -257,17 +258,22 @@ def _fuzz(options: argparse.Namespace) -> int:
     return exit_code(result)
 
 
-def _default(known: Any) -> list[str] | None:
-    """OpenVINO compiles every mutant, which takes most of the time: it is for those who ask."""
-    from outvote.targets.choose import missing_packages
+def _targets(options: argparse.Namespace, seed: Path, config: Any) -> list[Any]:
+    """As named; else those that are quick: a slow one takes most of the time, for who asks."""
+    from outvote.core.dialect import dialect_of
+    from outvote.targets.choose import choose, known_targets, missing_packages
 
-    found = [n for n in ("tensorflow", "jax", "torch") if not missing_packages(known[n])]
-    return found if len(found) > 1 else None
+    wing = dialect_of(seed)
+    known = known_targets(config.targets, config.folder, wing)
+    quick = [n for n in wing.targets.SEARCHED if not missing_packages(known[n])]
+    return choose(options.targets, known, quick if len(quick) > 1 else wing.targets.DEFAULT)
 
 
 def _seed_names(options: argparse.Namespace) -> list[str]:
     """Seeds as given, groups of the zoo as their members; `layers` wants tensors of every rank."""
-    from outvote.dialects.keras.zoo.catalog import members_of
+    from outvote.core.dialect import zoo_of
 
     given = options.seeds or (["tiny"] if options.strategy == "layers" else [])
-    return [m for name in given for m in ((name,) if _is_file(name) else members_of(name))]
+    return [
+        m for name in given for m in ((name,) if _is_file(name) else zoo_of(name).members_of(name))
+    ]

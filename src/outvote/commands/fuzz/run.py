@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from outvote.bench.reading import helpers
 from outvote.campaign.campaign import Campaign, Watch
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.rules import chosen_rules, rules_of
@@ -22,7 +23,7 @@ from outvote.search.registry import strategies
 from outvote.store.comparison import compared
 from outvote.store.store import FILE, Store
 from outvote.store.summary import fuzz_result
-from outvote.targets.choose import find_target, readers
+from outvote.targets.choose import find_target
 from outvote.targets.environments.provide import provide
 
 Ready = Callable[[Iterable[Target]], tuple[Target, ...]]
@@ -37,7 +38,7 @@ def start(
 ) -> dict[str, Any]:
     """A new campaign in an empty folder. `ready` makes targets with versions ready to start."""
     check_files(job.seeds)
-    chosen_rules(job.rules)
+    chosen_rules(job.rules, job.dialect)
     _require_strategy(job.strategy)
     rules_of(job)
     if len(job.targets) < 2:
@@ -153,7 +154,7 @@ def _run(
     job: FuzzJob, store: Store, out: Path, watch: Watch, ready: Ready, gate: Gate
 ) -> dict[str, Any]:
     job = job.but(targets=ready(job.targets))
-    everyone = (*job.targets, *readers(job.targets))
+    everyone = (*job.targets, *helpers(job.targets))
     with LocalPool(everyone, limits=job.limits, jobs=job.jobs) as pool:
         Campaign(job, pool, store, out).run(watch)
     result = gate.judged(_result(store, out))

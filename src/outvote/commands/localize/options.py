@@ -76,15 +76,16 @@ def _localize(options: argparse.Namespace) -> int:
     from outvote.commands.localize.show import show_localize
     from outvote.commands.terminal import Terminal
     from outvote.config import load_config
+    from outvote.core.dialect import dialect_of
     from outvote.run.process import Limits
-    from outvote.targets.choose import choose, known_targets
+    from outvote.targets.choose import choose_for
     from outvote.targets.environments.provide import provide
 
     if options.t2 >= options.t1:
         raise UsageError(f"--t2 must be below --t1; received {options.t2:g} and {options.t1:g}")
     model, data = _case(options.case, options.data)
     config = load_config(options.config)
-    chosen = choose(options.targets, known_targets(config.targets, config.folder))
+    chosen = choose_for(dialect_of(model), options.targets, config.targets, config.folder)
     terminal = Terminal(options.quiet)
     job = LocalizeJob(
         model=model,
@@ -106,10 +107,7 @@ def _case(path: Path, data: Path | None) -> tuple[Path, Path | None]:
     """The model and its inputs: from a finding's folder, or as named."""
     if not path.is_dir():
         return path, data
-    model, inputs = path / "model.keras", path / "inputs.npz"
-    if not model.is_file() or not inputs.is_file():
-        raise UsageError(
-            f"{path} holds no case: it has no model.keras and inputs.npz; "
-            "give a folder findings/<fingerprint> of a finding with a repro"
-        )
+    from outvote.core.dialect import case_in
+
+    model, inputs = case_in(path)
     return model, data or inputs

@@ -10,15 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from outvote.bench.reading import choose_reference, read_model, reader, require_started
+from outvote.bench.reading import choose_reference, helpers, read_model, reader, require_started
 from outvote.commands.localize.job import LocalizeJob
 from outvote.commands.localize.result import localize_result
 from outvote.core.arrays import Array
 from outvote.core.case import Data, fit, load_data, random_data
+from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.outputs import Outputs, outputs_of
-from outvote.dialects.keras.files import inspect
 from outvote.judge.compare import distance
 from outvote.localize.parameters import Localizer, Located
 from outvote.report import curves as explore_html
@@ -27,7 +27,6 @@ from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
 from outvote.run.watch import Watch, silent
-from outvote.targets.choose import readers
 
 _RANDOM_INPUTS = 16
 
@@ -43,7 +42,7 @@ def locate(job: LocalizeJob, out: Path, watch: Watch = silent) -> dict[str, Any]
     if job.data is not None:
         load_data(job.data)
     prepare_folder(out)
-    with LocalPool((*job.targets, *readers(job.targets)), limits=job.limits) as pool:
+    with LocalPool((*job.targets, *helpers(job.targets)), limits=job.limits) as pool:
         result = locate_in(pool, job, watch)
     saved(lambda: (json_file.write(result, out), explore_html.write(result, out)), out)
     return result
@@ -57,7 +56,7 @@ def locate_in(pool: Pool, job: LocalizeJob, watch: Watch = silent) -> dict[str, 
         hellos = pool.start(names)
         require_started(hellos)
     with watch("Reading the model", pool, names):
-        model, _ = read_model(pool, job.model, None, (*job.targets, *readers(job.targets)))
+        model, _ = read_model(pool, job.model, None, (*job.targets, *helpers(job.targets)))
         data = _data(job, model)
     with watch(f"Running {data.count} inputs", pool, names):
         outputs = _outputs(pool, model, data, names)

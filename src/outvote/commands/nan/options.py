@@ -61,8 +61,9 @@ def _nan(options: argparse.Namespace) -> int:
     from outvote.commands.nan.run import hunt
     from outvote.commands.terminal import Terminal
     from outvote.config import load_config
+    from outvote.core.dialect import dialect_of
     from outvote.run.process import Limits
-    from outvote.targets.choose import choose, known_targets
+    from outvote.targets.choose import choose_for
     from outvote.targets.environments.provide import provide
 
     what, amount = options.budget
@@ -70,7 +71,7 @@ def _nan(options: argparse.Namespace) -> int:
         raise UsageError(f"--budget of a hunt is a time, such as 60s; received {amount:g}")
     (seed,) = seeds_of([options.model], [options.data] if options.data else [])
     config = load_config(options.config)
-    chosen = choose([options.target], known_targets(config.targets, config.folder))
+    chosen = choose_for(dialect_of(seed.model), [options.target], config.targets, config.folder)
     terminal = Terminal(options.quiet)
     (target,) = provide(chosen, (), terminal.announce)
     if target.worker not in ("keras3", "fake"):

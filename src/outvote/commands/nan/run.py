@@ -20,9 +20,9 @@ from outvote.campaign.probes.prober import MOST_WEIGHTS
 from outvote.commands.nan.job import HuntJob
 from outvote.commands.nan.result import nan_result
 from outvote.core.case import Data, fit, load_data, random_data
+from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
-from outvote.dialects.keras.files import inspect
 from outvote.report import curves as explore_html
 from outvote.report import json_file
 from outvote.report.folder import prepare_folder, saved

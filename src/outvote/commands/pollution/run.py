@@ -20,8 +20,8 @@ from outvote.commands.pollution.job import Evidence
 from outvote.commands.pollution.result import pollution_result
 from outvote.core.arrays import Array
 from outvote.core.case import load_data
+from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
-from outvote.dialects.keras.files import inspect
 from outvote.explore.asking import ask
 from outvote.explore.explore import open_in, require_two
 from outvote.explore.job import Explored, ExploreJob

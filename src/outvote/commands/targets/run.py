@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.dialect import dialect
 from outvote.core.target import Run, Target
 from outvote.run.local import LocalPool
-from outvote.run.pool import Request
+from outvote.run.pool import Pool, Request
 from outvote.run.watch import Watch
 from outvote.targets.choose import install_hint, missing_packages
 from outvote.targets.environments.provide import is_built, provide
@@ -27,22 +27,6 @@ class Health:
     remedy: str = ""
 
 
-_PROBE = Model(
-    "probe",
-    (Input("x", (None, 2), "float32"),),
-    (
-        Layer(
-            "relu",
-            "ReLU",
-            {"name": "relu"},
-            args=[{"$ref": ["x", 0]}],
-            module="keras.layers",
-        ),
-    ),
-    (Ref("relu"),),
-)
-
-
 _NOT_BUILT = "pip builds it when a command first names it with --targets"
 
 
@@ -57,24 +41,32 @@ def describe_targets(known: Mapping[str, Target], watch: Watch) -> list[Health]:
         names = [target.name for target in usable]
         with watch("Starting targets", pool, names):
             hellos = pool.start()
-            inputs = [pool.blobs.put(np.array([[-1.0, 2.0]], np.float32))]
-            request = Request("run", {"model": _PROBE.to_json(), "inputs": inputs, "batch": 1})
-            runs = pool.ask_all([n for n in names if hellos[n].ok], request)
+            runs = {n: _probed(pool, shown[n]) for n in names if hellos[n].ok}
     for name in names:
-        found[name] = _health(name, hellos[name], runs.get(name))
+        found[name] = _health(shown[name], hellos[name], runs.get(name))
     return [
         found.get(name) or Health(name, "not installed", remedy=install_hint(target.extra))
         for name, target in shown.items()
     ]
 
 
-def _health(name: str, hello: Run, run: Run | None) -> Health:
+def _probed(pool: Pool, target: Target) -> Run:
+    model, arrays, _ = dialect(target.dialect).targets.probe()
+    inputs = [pool.blobs.put(array) for array in arrays]
+    arguments = {"model": model.to_json(), "inputs": inputs, "batch": 1}
+    return pool.ask(target.name, Request("run", arguments))
+
+
+def _health(target: Target, hello: Run, run: Run | None) -> Health:
+    name = target.name
     if run is None:
         return Health(name, "broken", remedy=hello.message)
     versions = ", ".join(f"{k} {v}" for k, v in hello.reply["versions"].items())
     precision = ", ".join(f"{k} {v}" for k, v in hello.reply["precision"].items())
     if not run.ok:
         return Health(name, "broken", versions, precision, run.message)
-    if not np.array_equal(run.arrays[0], [[0.0, 2.0]]):
-        return Health(name, "broken", versions, precision, f"ReLU gave {run.arrays[0].tolist()}")
+    _, _, right = dialect(target.dialect).targets.probe()
+    if not np.array_equal(run.arrays[0], right):
+        given = f"a small sum gave {run.arrays[0].tolist()}, not {right.tolist()}"
+        return Health(name, "broken", versions, precision, given)
     return Health(name, "ok", versions, precision)

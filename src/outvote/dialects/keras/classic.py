@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from outvote.core.errors import UsageError
-from outvote.core.requirements import keras_of, name_of, version_key
+from outvote.core.requirements import name_of, pinned, version_key
 from outvote.core.target import Target
 
 _OLDEST, _NEWEST = "2.0.5", "2.3.1"
@@ -58,3 +58,11 @@ def classic_of(base: Target, requirements: tuple[str, ...], name: str) -> Target
         )
     found = _ON[base.backend]
     return replace(found, python=base.python, env=base.env, setup=base.setup, library=base.library)
+
+
+def keras_of(requirements: Iterable[str]) -> str | None:
+    """The pinned version of Keras, if there is one."""
+    for item in requirements:
+        if name_of(item) in ("keras", "keras-mxnet"):
+            return pinned(item)
+    return None

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import zipfile
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 from outvote.core.errors import UsageError
 
@@ -16,6 +17,7 @@ _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _MAX_UNPACKED = 64 << 30
 _MAX_RATIO = 1000
 SUFFIXES = (".keras", ".h5", ".hdf5", ".json")
+CASE_FILE = "model.keras"
 
 
 def inspect(path: Path, weights: Path | None) -> None:
@@ -84,3 +86,12 @@ def _inspect_json(path: Path) -> None:
         raise UsageError(f"{path} is not readable JSON: {error}") from error
     if not isinstance(data, dict) or "class_name" not in data:
         raise UsageError(f"{path} is not a model architecture: it has no class_name")
+
+
+def saved(live: Any, path: Path) -> Path | None:
+    """A live Keras model, saved under that name; None for anything else."""
+    if not any(base.__module__.startswith("keras.") for base in type(live).__mro__):
+        return None
+    file = path.with_suffix(".keras")
+    live.save(file)
+    return file

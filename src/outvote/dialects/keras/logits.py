@@ -55,5 +55,5 @@ def _activation(layer: Layer, activation: str, taken: set[str]) -> Layer:
         "Activation",
         {**config, "name": name, "activation": activation},
         args=[{REF: [layer.name, 0]}],
-        module=layer.module,
+        origin={key: value for key, value in layer.origin.items() if key == "module"},
     )

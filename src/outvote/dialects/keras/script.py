@@ -9,17 +9,22 @@ from typing import Any
 
 import numpy as np
 
+from outvote.bench.bench import Bench
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Layer
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target
+from outvote.dialects.keras.layers import INERT, INERT_ENDINGS, policy_name
+from outvote.dialects.keras.targets import reading_order
+from outvote.findings import versions as repro_versions
 from outvote.findings.finding import Finding, Proof
+from outvote.judge.compare import Settings
+from outvote.localize.isolated import Fault
+from outvote.run.pool import Pool
 from outvote.triage.plain import expression, written
 
-_TEMPLATE = Path(__file__).parent / "templates" / "proof.py.txt"
-_LEFT_OUT = ("name", "trainable", "dtype", "seed", "build_config", "registered_name")
-_ENDINGS = ("_initializer", "_regularizer", "_constraint", "_quantizer")
+_TEMPLATES = Path(__file__).parent / "templates"
 _LINE = 90
 _FEW = 8  # numbers of a weight that are written as a plain list
 _MODES = {
@@ -45,23 +50,25 @@ def can_prove(finding: Finding, targets: Iterable[Target]) -> bool:
     proof = finding.proof
     return (
         proof is not None
-        and all((layer.module or "").startswith("keras.") for layer in proof.specimen.model.layers)
+        and all(_is_of_keras(layer) for layer in proof.specimen.model.layers)
         and all(target.worker == "keras3" for target in targets)
     )
 
 
-def script(
-    finding: Finding,
-    targets: Mapping[str, Target],
-    defaults: Mapping[str, Mapping[str, Any]],
-    blobs: BlobStore,
-    folder: Path,
-) -> str:
+def _is_of_keras(layer: Layer) -> bool:
+    return str(layer.origin.get("module") or "").startswith("keras.")
+
+
+def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: Path) -> str | None:
     """The text of repro.py; arrays too long to be written out go to arrays.npz beside it."""
     proof = finding.proof
-    assert proof is not None
+    if proof is None or not can_prove(finding, targets.values()):
+        return None
+    bench = Bench(pool, targets, Settings())
+    order = sorted(targets.values(), key=lambda t: (t.name == finding.accused, reading_order(t)))
+    defaults = bench.defaults(proof.specimen, order[0].name)
     shown = _shown(proof, targets)
-    writer = _Writer(proof.specimen, defaults, blobs)
+    writer = _Writer(proof.specimen, defaults, pool.blobs)
     expected, source = _expected(finding, proof)
     body = writer.body()
     modes = sorted({t.mode for t in shown.values()} & set(_MODES))
@@ -73,7 +80,7 @@ def script(
     if any(target.setup for target in shown.values()):
         body.insert(0, 'if "SETUP" in os.environ: runpy.run_path(os.environ["SETUP"])')
     told = writer.array("EXPECTED", expected) if expected is not None else "None"
-    text = _TEMPLATE.read_text(encoding="utf-8")
+    text = (_TEMPLATES / "proof.py.txt").read_text(encoding="utf-8")
     wide = "float64" in json.dumps(proof.specimen.model.to_json())
     told_targets = _environments(shown, wide)
     names = [item.name for item in proof.specimen.model.inputs]
@@ -95,6 +102,29 @@ def script(
         text = text.replace("import os, runpy, subprocess", "import os, subprocess")
     kept = [line for line in text.splitlines() if line != "    "]  # a part that is not needed
     return "\n".join(kept) + "\n"
+
+
+def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
+    """A script that runs the model file in the folder on the targets that took part."""
+    title = f"{fault.layer.kind} layer {fault.layer.name!r}".replace('"', "'")
+    shown = [t for t in targets.values() if t.name in (*fault.outputs, *fault.failures)]
+    if repro_versions.has_versions(shown):
+        (folder / "outvote.toml").write_text(repro_versions.config(shown), encoding="utf-8")
+        return repro_versions.script(title, shown)
+    targets = {t.name: t for t in shown}
+    told = {
+        name: {**_environment(target, wide=False), "MODE": target.mode}
+        for name, target in targets.items()
+    }
+    expected = fault.vote.majority or ()
+    return (
+        (_TEMPLATES / "repro.py.txt")
+        .read_text(encoding="utf-8")
+        .replace("@TITLE@", title)
+        .replace("@TARGETS@", json.dumps(told, indent=4))
+        .replace("@MAJORITY@", json.dumps(list(expected)))
+        .replace("@TOLERANCE@", repr(float(fault.tolerance)))
+    )
 
 
 def layer_code(layer: Layer, defaults: Mapping[str, Any]) -> str:
@@ -248,14 +278,12 @@ def _constructed(kind: str, config: Mapping[str, Any], defaults: Mapping[str, An
     told = [
         f"{key}={_value(value)}"
         for key, value in config.items()
-        if key not in _LEFT_OUT
-        and not key.endswith(_ENDINGS)
+        if key not in INERT
+        and not key.endswith(INERT_ENDINGS)
         and not (key in defaults and defaults[key] == value)
         and not (not defaults and value is None)
     ]
-    dtype = config.get("dtype")
-    if isinstance(dtype, Mapping):
-        dtype = dtype.get("config", {}).get("name")
+    dtype = policy_name(config.get("dtype"))
     if dtype not in (None, "float32"):
         told.append(f"dtype={dtype!r}")
     return f"keras.layers.{kind}({', '.join(told)})"

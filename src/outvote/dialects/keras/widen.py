@@ -10,8 +10,8 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
-from outvote.core.model import dtype_name
 from outvote.core.specimen import Specimen
+from outvote.dialects.keras.layers import policy_name
 
 _NARROW = ("float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16")
 
@@ -41,7 +41,7 @@ def _widened(config: Any) -> Any:
     if isinstance(config, Mapping):
         return {
             key: "float64"
-            if key == "dtype" and dtype_name(value) in _NARROW
+            if key == "dtype" and policy_name(value) in _NARROW
             else value
             if key == "dtype"
             else _widened(value)

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from outvote.core.dialect import dialect
 from outvote.core.model import REF, Layer, Ref
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
@@ -24,13 +25,8 @@ def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
 
 def apply(subject: Subject, site: Layer, tools: Tools, rng: np.random.Generator) -> Subject:
     name = subject.unused(site.name)
-    copy = replace(
-        site,
-        name=name,
-        config={**site.config, "name": name.replace("/", "_")},
-        args=_reading(site.args, site.name),
-        shares=None,
-    )
+    renamed = dialect(subject.model.dialect).layers.renamed(site, name)
+    copy = replace(renamed, args=_reading(site.args, site.name), shares=None)
     return subject.inserted(Ref(site.name), [copy], {name: subject.specs[site.name]})
 
 

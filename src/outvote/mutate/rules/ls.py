@@ -8,6 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
+from outvote.core.dialect import dialect
 from outvote.core.model import Layer
 from outvote.mutate.subject import Spec, Subject
 from outvote.mutate.tools import Tools
@@ -33,11 +34,9 @@ def sites(subject: Subject, tools: Tools) -> Sequence[Pair]:
 
 def apply(subject: Subject, site: Pair, tools: Tools, rng: np.random.Generator) -> Subject:
     a, b = site
-    swapped = {a.name: _in_place_of(a, b), b.name: _in_place_of(b, a)}
+    renamed = dialect(subject.model.dialect).layers.renamed
+    swapped = {
+        a.name: replace(renamed(b, a.name), args=a.args),
+        b.name: replace(renamed(a, b.name), args=b.args),
+    }
     return subject.with_layers(swapped.get(x.name, x) for x in subject.model.layers)
-
-
-def _in_place_of(place: Layer, other: Layer) -> Layer:
-    """The other layer's object where this one stands, under this one's name."""
-    config = {**other.config, "name": place.config.get("name", place.name)}
-    return replace(other, name=place.name, args=place.args, config=config)

@@ -10,10 +10,10 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
 from outvote.core.requirements import is_release, version_key
-from outvote.dialects.keras.recipes import RECIPES, Stage
-from outvote.targets.environments.plan import Environment
+from outvote.targets.environments.plan import Environment, Stage
 
 Tell = Callable[[str], None]
 _YANKED = re.compile(r"is a yanked version|is yanked")
@@ -33,7 +33,7 @@ def fill(environment: Environment, folder: Path, links: Sequence[str], tell: Tel
         yanked = yanked or _withdrawn(output)
     if environment.recipe:
         (packages,) = folder.glob("lib/python*/site-packages")
-        RECIPES[environment.recipe].finish(packages)
+        dialect(environment.dialect).targets.RECIPES[environment.recipe].finish(packages)
     return yanked
 
 

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
+from outvote.core.dialect import dialect
 from outvote.core.model import digest_of
-from outvote.core.requirements import PURE, merged, name_of
+from outvote.core.requirements import merged, name_of
 from outvote.core.target import Target
-from outvote.dialects.keras.recipes import RECIPES, Stage
 
 # A package may go by another name where it is installed: `tensorflow` is `tensorflow-cpu` there.
 _ALSO = {"tensorflow": ("tensorflow-cpu", "tensorflow-cpu-aws")}
+
+
+Stage = tuple[str, ...]  # arguments of one `pip install`
 
 
 @dataclass(frozen=True)
@@ -25,6 +28,7 @@ class Environment:
     stages: tuple[Stage, ...]
     python: Path | None = None  # None: an overlay, for any interpreter
     recipe: str = ""
+    dialect: str = ""  # whose recipe it is
 
     @property
     def is_overlay(self) -> bool:
@@ -40,8 +44,9 @@ class Environment:
 
 def plan(target: Target) -> tuple[Environment | None, Environment | None]:
     """The virtual environment and the overlay that a target needs; None where it needs none."""
-    pure = tuple(item for item in target.requirements if name_of(item) in PURE)
-    other = tuple(item for item in target.requirements if name_of(item) not in PURE)
+    overlaid = dialect(target.dialect).targets.OVERLAID
+    pure = tuple(item for item in target.requirements if name_of(item) in overlaid)
+    other = tuple(item for item in target.requirements if name_of(item) not in overlaid)
     if target.recipe:
         return _from_recipe(target, other), _overlay(pure)
     if other:
@@ -62,7 +67,7 @@ def _whole(target: Target) -> Environment:
 
 
 def _from_recipe(target: Target, other: tuple[str, ...]) -> Environment:
-    recipe = RECIPES[target.recipe]
+    recipe = dialect(target.dialect).targets.RECIPES[target.recipe]
     changed = {name_of(item): item for item in other}
     stages = []
     for stage in recipe.stages:
@@ -71,7 +76,9 @@ def _from_recipe(target: Target, other: tuple[str, ...]) -> Environment:
     if changed:
         stages.append(tuple(changed.values()))
     label = ", ".join([target.recipe, *sorted(other)])
-    return Environment(label, tuple(stages), recipe.interpreter(target.python), target.recipe)
+    return Environment(
+        label, tuple(stages), recipe.interpreter(target.python), target.recipe, target.dialect
+    )
 
 
 def _swapped(argument: str, changed: dict[str, str]) -> str:

@@ -9,9 +9,9 @@ import numpy as np
 
 from outvote.core.model import Layer, Ref
 from outvote.dialects.keras.mutate.catalogue import Kind
+from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Spec, Subject
-from outvote.mutate.tools import Tools
 
 _TRIES = 12
 _MOST_NUMBERS = 1024  # per instance; larger tensors are cut before a layer is put on them
@@ -30,7 +30,7 @@ class Chain:
     """New layers, one behind the other, that are not part of a model yet."""
 
     def __init__(
-        self, subject: Subject, start: Ref, tools: Tools, rng: np.random.Generator
+        self, subject: Subject, start: Ref, tools: KerasTools, rng: np.random.Generator
     ) -> None:
         self._subject = subject
         self._tools = tools

@@ -112,9 +112,7 @@ class Maker:
             args=[refs] if made.joined else refs,
             kwargs=made.kwargs,
             weights=tuple(weights),
-            module=made.spec["module"],
-            registered=made.spec["registered"],
-            build=made.spec["build"],
+            origin={key: made.spec[key] for key in ("module", "registered", "build")},
         )
 
 

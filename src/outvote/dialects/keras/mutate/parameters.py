@@ -277,21 +277,3 @@ def parameter(kind: str, name: str) -> Parameter | None:
     if name == "dtype":
         return DTYPE
     return EXCEPTIONS.get((kind, name)) or PARAMETERS.get(name)
-
-
-def value_class(value: Any) -> str:
-    """What kind of value it is, coarsely: the unit in which coverage of values is counted."""
-    if value is None or isinstance(value, bool | str):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "object"
-    if isinstance(value, list | tuple):
-        inner = [value_class(item) for item in value]
-        return inner[0] if len(set(inner)) == 1 else "mixed"
-    if isinstance(value, int):
-        return str(value) if abs(value) < 2 else "even" if value % 2 == 0 else "odd"
-    size = abs(value)
-    sign = "-" if value < 0 else ""
-    return sign + (
-        "zero" if not size else "tiny" if size < 1e-6 else "usual" if size < 1e3 else "huge"
-    )

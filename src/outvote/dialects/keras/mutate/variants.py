@@ -11,6 +11,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Layer, Weight
+from outvote.dialects.keras import layers
 from outvote.dialects.keras.mutate.catalogue import Catalogue, Kind
 from outvote.dialects.keras.mutate.maker import Made, Maker, drawn_weight
 from outvote.dialects.keras.mutate.parameters import parameter
@@ -20,7 +21,9 @@ from outvote.mutate.subject import Spec
 def current(kind: Kind, layer: Layer) -> dict[str, Any]:
     """The parameters that a layer has now, as its constructor takes them."""
     known = {name: layer.config[name] for name in kind.parameters if name in layer.config}
-    return {**known, "dtype": layer.dtype or "float32"} if "dtype" in layer.config else known
+    return (
+        {**known, "dtype": layers.dtype(layer) or "float32"} if "dtype" in layer.config else known
+    )
 
 
 def others(kind: str, name: str, value: Any) -> list[Any]:
@@ -61,7 +64,7 @@ def variant(
     changed = replace(
         layer,
         config={**made.spec["config"], "name": layer.name},
-        build=made.spec["build"],
+        origin={**layer.origin, "build": made.spec["build"]},
         weights=_weights(made, layer, maker.blobs, rng),
         shares=None,
     )

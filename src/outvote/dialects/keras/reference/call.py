@@ -11,10 +11,8 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.model import REF, Json, Layer
 from outvote.core.states import State
+from outvote.dialects.keras.layers import is_inert, policy_name
 
-# Parameters of every layer that change nothing of what is computed at inference.
-_INERT = frozenset("name trainable dtype autocast seed batch_input_shape".split())
-_INERT_ENDINGS = ("_initializer", "_regularizer", "_constraint")
 _FLOATS = frozenset(
     "float16 bfloat16 float32 float64 mixed_float16 mixed_bfloat16 int64 int32".split()
 )
@@ -58,7 +56,7 @@ class Call:
     def require_all_read(self) -> None:
         """Refuse a parameter that no formula looked at: it may matter."""
         for name, value in self.config.items():
-            known = name in self._read or name in _INERT or name.endswith(_INERT_ENDINGS)
+            known = name in self._read or is_inert(name)
             if not known and value is not None:
                 raise NotCovered(f"{self.kind}({name}={value!r})")
 
@@ -93,8 +91,9 @@ class Call:
 
 def call_of(layer: Layer, weights: Sequence[Array], given: Sequence[State]) -> Call:
     """The call that a layer of a model makes; `given` are the tensors it reads, in call order."""
-    if layer.module not in (None, "keras.layers") or layer.registered not in (None, layer.kind):
-        raise NotCovered(f"{layer.kind} of {layer.module or layer.registered}")
+    module, registered = layer.origin.get("module"), layer.origin.get("registered")
+    if module not in (None, "keras.layers") or registered not in (None, layer.kind):
+        raise NotCovered(f"{layer.kind} of {module or registered}")
     tensors = iter(given)
     args = tuple(_filled(item, tensors) for item in layer.args)
     kwargs = {name: _filled(item, tensors) for name, item in layer.kwargs.items()}
@@ -137,9 +136,7 @@ def _wide_all(weights: Sequence[Array]) -> tuple[Array, ...]:
 
 def _checked(call: Call) -> Call:
     """Quantised layers compute something else than their formula says."""
-    policy = call.config.get("dtype")
-    if isinstance(policy, Mapping):
-        policy = policy.get("config", {}).get("name")
+    policy = policy_name(call.config.get("dtype"))
     if policy is not None and policy not in _FLOATS:
         raise NotCovered(f"{call.kind}(dtype={policy!r})")
     return call

@@ -6,11 +6,11 @@ import os
 from importlib import metadata
 from pathlib import Path
 
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.dialects.keras.zoo.catalog import VERSION, find_entry
 from outvote.dialects.keras.zoo.work import TRAINERS, bench, build, trainer
 from outvote.run.pool import Pool
 from outvote.run.watch import Watch, silent
-from outvote.targets.choose import BUILT_IN
 
 SEED = 0
 

@@ -15,12 +15,13 @@ from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.dialects.keras.zoo.catalog import Entry
 from outvote.dialects.keras.zoo.samples import Samples, digits, fitted, generated
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
 from outvote.run.watch import Watch, silent
-from outvote.targets.choose import BUILT_IN, choose, install_hint, missing_packages
+from outvote.targets.choose import choose, install_hint, missing_packages
 
 TRAINERS = ("tensorflow", "jax", "torch")  # the backends that build and train, first choice first
 DATASETS = ("mnist", "fashion_mnist", "cifar10", "cifar100", "imdb")

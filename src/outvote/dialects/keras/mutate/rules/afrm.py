@@ -7,17 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from outvote.core.model import Layer
+from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
-from outvote.mutate.tools import Tools
 
 NAME, TITLE = "AFRm", "activation function removal"
 
 
-def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
+def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:
     return activated(subject)
 
 
-def apply(subject: Subject, site: Layer, tools: Tools, rng: np.random.Generator) -> Subject:
+def apply(subject: Subject, site: Layer, tools: KerasTools, rng: np.random.Generator) -> Subject:
     return subject.with_object(site, config={**site.config, "activation": "linear"})
 
 

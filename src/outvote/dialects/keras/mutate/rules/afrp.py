@@ -8,18 +8,18 @@ import numpy as np
 
 from outvote.core.model import Layer
 from outvote.dialects.keras.mutate.rules.afrm import activated
+from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
-from outvote.mutate.tools import Tools
 
 NAME, TITLE = "AFRp", "activation function replacement"
 _OTHER_SHAPE = ("glu",)
 
 
-def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
+def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:
     return activated(subject)
 
 
-def apply(subject: Subject, site: Layer, tools: Tools, rng: np.random.Generator) -> Subject:
+def apply(subject: Subject, site: Layer, tools: KerasTools, rng: np.random.Generator) -> Subject:
     old = site.config["activation"]
     others = [a for a in tools.catalogue.activations if a != old and a not in _OTHER_SHAPE]
     new = others[int(rng.integers(len(others)))]

@@ -15,10 +15,10 @@ from outvote.dialects.keras.mutate.catalogue import Kind
 from outvote.dialects.keras.mutate.chains import Chain
 from outvote.dialects.keras.mutate.parameters import DTYPE, parameter
 from outvote.dialects.keras.mutate.rules.mla import sites
+from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.dialects.keras.mutate.unusual import prepare
 from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Subject
-from outvote.mutate.tools import Tools
 
 __all__ = ["NAME", "TITLE", "apply", "sites"]
 NAME, TITLE = "BR", "new layer on a branch"
@@ -30,7 +30,7 @@ _OTHER_TYPES = 0.15
 _UNUSUAL = 0.35
 
 
-def apply(subject: Subject, site: Ref, tools: Tools, rng: np.random.Generator) -> Subject:
+def apply(subject: Subject, site: Ref, tools: KerasTools, rng: np.random.Generator) -> Subject:
     kinds = list(tools.catalogue.kinds.values())
     # A kind with more parameters has more to try. All are drawn at once, so that it takes only
     # about the logarithm of their number to meet every pair of values.
@@ -49,7 +49,7 @@ def apply(subject: Subject, site: Ref, tools: Tools, rng: np.random.Generator) -
     raise Impossible("none of the drawn kinds fits")
 
 
-def _draw(chain: Chain, kind: Kind, tools: Tools, rng: np.random.Generator) -> None:
+def _draw(chain: Chain, kind: Kind, tools: KerasTools, rng: np.random.Generator) -> None:
     for _ in range(_TRIES):
         parameters = kind.draw(chain.spec.place, rng, tools.catalogue.activations, False, _DRAWN)
         rows = {name: parameter(kind.name, name) for name in kind.parameters}

@@ -8,13 +8,13 @@ import numpy as np
 
 from outvote.core.model import Ref
 from outvote.dialects.keras.mutate.chains import Chain
+from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
-from outvote.mutate.tools import Tools
 
 NAME, TITLE = "LA", "layer addition"
 
 
-def sites(subject: Subject, tools: Tools) -> Sequence[Ref]:
+def sites(subject: Subject, tools: KerasTools) -> Sequence[Ref]:
     return [
         Ref(layer.name, index)
         for layer in subject.model.layers
@@ -23,7 +23,7 @@ def sites(subject: Subject, tools: Tools) -> Sequence[Ref]:
     ]
 
 
-def apply(subject: Subject, site: Ref, tools: Tools, rng: np.random.Generator) -> Subject:
+def apply(subject: Subject, site: Ref, tools: KerasTools, rng: np.random.Generator) -> Subject:
     chain = Chain(subject, site, tools, rng)
     chain.draw(tools.catalogue.fitting(len(chain.spec.place)), keep=True)
     return chain.inserted()

@@ -18,17 +18,17 @@ from outvote.dialects.keras.mutate.neurons import (
     statistics,
     with_columns,
 )
+from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
-from outvote.mutate.tools import Tools
 
 NAME, TITLE = "NAI", "neuron activation inverse"
 
 
-def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
+def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:
     return layers_with_neurons(subject, tools.blobs)
 
 
-def apply(subject: Subject, site: Layer, tools: Tools, rng: np.random.Generator) -> Subject:
+def apply(subject: Subject, site: Layer, tools: KerasTools, rng: np.random.Generator) -> Subject:
     chosen = pick(neuron_count(site, tools.blobs), rng)
 
     def negated(columns: Array) -> Array:

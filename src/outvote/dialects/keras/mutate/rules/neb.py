@@ -13,8 +13,8 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.model import Layer
 from outvote.dialects.keras.mutate.neurons import layers_with_neurons, neuron_count, pick
+from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
-from outvote.mutate.tools import Tools
 
 NAME, TITLE = "NEB", "neuron effect block"
 # Kernels whose last axis but one is what they read, in channels.
@@ -43,7 +43,7 @@ class Site:
     outgoing: tuple[Outgoing, ...]
 
 
-def sites(subject: Subject, tools: Tools) -> Sequence[Site]:
+def sites(subject: Subject, tools: KerasTools) -> Sequence[Site]:
     found = []
     for layer in layers_with_neurons(subject, tools.blobs):
         count = neuron_count(layer, tools.blobs)
@@ -58,7 +58,7 @@ def sites(subject: Subject, tools: Tools) -> Sequence[Site]:
     return found
 
 
-def apply(subject: Subject, site: Site, tools: Tools, rng: np.random.Generator) -> Subject:
+def apply(subject: Subject, site: Site, tools: KerasTools, rng: np.random.Generator) -> Subject:
     count = neuron_count(site.layer, tools.blobs)
     chosen = pick(count, rng)
     for outgoing in site.outgoing:

@@ -16,11 +16,11 @@ from outvote.core.model import Layer, Ref
 from outvote.dialects.keras.mutate.catalogue import Kind
 from outvote.dialects.keras.mutate.chains import Chain
 from outvote.dialects.keras.mutate.parameters import parameter
+from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.dialects.keras.mutate.values import Draw
 from outvote.dialects.keras.mutate.variants import can_vary, current, same, variant
 from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Subject
-from outvote.mutate.tools import Tools
 
 NAME, TITLE = "NET", "parameter mutation"
 _TRIES = 12
@@ -29,7 +29,7 @@ _CORNERS = 0.5
 _OF_THE_DATA = ("input_dim", "num_tokens", "vocabulary")  # other values would not fit the inputs
 
 
-def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
+def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:
     return [
         layer
         for layer in subject.model.layers
@@ -41,7 +41,7 @@ def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
     ]
 
 
-def apply(subject: Subject, site: Layer, tools: Tools, rng: np.random.Generator) -> Subject:
+def apply(subject: Subject, site: Layer, tools: KerasTools, rng: np.random.Generator) -> Subject:
     kind = tools.catalogue.kinds[site.kind]
     before = current(kind, site)
     given = subject.reads(site)
@@ -57,7 +57,7 @@ def _drawn(
     kind: Kind,
     before: dict[str, Any],
     place: Sequence[int | None],
-    tools: Tools,
+    tools: KerasTools,
     rng: np.random.Generator,
 ) -> dict[str, Any]:
     """New values for a few parameters."""
@@ -80,7 +80,7 @@ def _drawn(
 
 
 def _led_back(
-    subject: Subject, layer: Layer, outputs: Any, tools: Tools, rng: np.random.Generator
+    subject: Subject, layer: Layer, outputs: Any, tools: KerasTools, rng: np.random.Generator
 ) -> Subject:
     wanted = subject.specs[layer.name][0]
     layers = [layer if item.name == layer.name else item for item in subject.model.layers]

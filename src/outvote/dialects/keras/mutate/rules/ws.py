@@ -15,13 +15,13 @@ from outvote.dialects.keras.mutate.neurons import (
     statistics,
     with_columns,
 )
+from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
-from outvote.mutate.tools import Tools
 
 NAME, TITLE = "WS", "weight shuffling"
 
 
-def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
+def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:
     return [
         layer
         for layer in layers_with_neurons(subject, tools.blobs)
@@ -29,7 +29,7 @@ def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
     ]
 
 
-def apply(subject: Subject, site: Layer, tools: Tools, rng: np.random.Generator) -> Subject:
+def apply(subject: Subject, site: Layer, tools: KerasTools, rng: np.random.Generator) -> Subject:
     chosen = pick(neuron_count(site, tools.blobs), rng)
 
     def shuffled(columns: Array) -> Array:

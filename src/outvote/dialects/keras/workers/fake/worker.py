@@ -59,7 +59,7 @@ class FakeWorker:
         layers = tuple(self._layer(item) for item in data["layers"])
         name = data["layers"][-1]["name"]
         shape, dtype = tuple(data["input"]), data.get("dtype", "float32")
-        model = Model("fake", (Input("x", shape, dtype),), layers, (Ref(name),))
+        model = Model("fake", (Input("x", shape, dtype),), layers, (Ref(name),), "keras")
         specs = {} if None in shape[1:] else self._specs(model)
         return {"model": model.to_json(), "output_shapes": [data["output"]], "specs": specs}, ()
 

@@ -70,7 +70,9 @@ class Builder:
     def _layer(self, layer: Layer) -> Any:
         name = layer.shares or layer.name
         if name not in self._made:
-            self._made[name] = keras2_layers.make(layer.kind, layer.module, layer.config)
+            self._made[name] = keras2_layers.make(
+                layer.kind, layer.origin.get("module"), layer.config
+            )
         return self._made[name]
 
     def _note_weights(self, made: Any, layer: Layer) -> None:

@@ -89,10 +89,10 @@ def _finalize(made: Any) -> None:
 def spec_of(layer: Layer) -> dict[str, Any]:
     return {
         "class_name": layer.kind,
-        "module": layer.module,
-        "registered_name": layer.registered,
+        "module": layer.origin.get("module"),
+        "registered_name": layer.origin.get("registered"),
         "config": dict(layer.config),
-        "build_config": dict(layer.build) if layer.build else None,
+        "build_config": dict(layer.origin["build"]) if layer.origin.get("build") else None,
     }
 
 
@@ -162,7 +162,7 @@ class Graph:
 
     def make_all(self, feeds: Callable[[], Sequence[Tensor]]) -> None:
         """Make every layer object now: inside a trace it would be too late."""
-        if any(layer.weights and not layer.build for layer in self.model.layers):
+        if any(layer.weights and not layer.origin.get("build") for layer in self.model.layers):
             self.forward(feeds())
         for layer in self.model.layers:
             if layer.name not in self._made:
@@ -170,7 +170,7 @@ class Graph:
 
     def make_one(self, layer: Layer, call: Callable[[], object]) -> None:
         """Make one layer object before it is traced."""
-        if layer.weights and not layer.build:
+        if layer.weights and not layer.origin.get("build"):
             call()
         elif layer.name not in self._made:
             self._made[layer.name] = self._workshop.layer(layer, lambda new: None)

@@ -60,7 +60,7 @@ class _Flattener:
             tensors[id(tensor)] = Ref(label)
         self._walk(functional, tensors, "")
         outputs = tuple(tensors[id(tensor)] for tensor in functional.outputs)
-        return Model(name, tuple(inputs), tuple(self._layers), outputs)
+        return Model(name, tuple(inputs), tuple(self._layers), outputs, "keras")
 
     def _walk(self, functional: Any, tensors: Tensors, prefix: str) -> None:
         by_depth = functional._nodes_by_depth
@@ -106,9 +106,11 @@ class _Flattener:
             args=args,
             kwargs=kwargs,
             weights=tuple(self._weight(v) for v in getattr(operation, "weights", ())),
-            module=spec["module"],
-            registered=spec["registered_name"],
-            build=spec.get("build_config"),
+            origin={
+                "module": spec["module"],
+                "registered": spec["registered_name"],
+                "build": spec.get("build_config"),
+            },
         )
         self._first_call[id(operation)] = layer
         return layer

@@ -33,7 +33,7 @@ def rebuild(context: Context, model: Any, shapes: Sequence[Sequence[int]]) -> Re
         told.append(
             {
                 "config": keras.saving.serialize_keras_object(made)["config"],
-                "build": made.get_build_config(),
+                "origin": {"build": made.get_build_config()},
                 "weights": [
                     [v.name, list(v.shape), keras.backend.standardize_dtype(v.dtype)]
                     for v in made.weights

@@ -1,0 +1,318 @@
+"""What a dialect is: the vocabulary that a model is written in, and everything that knows it.
+
+A dialect is a folder in `outvote.dialects`, its wing. The parts below are its modules, found by
+their names; the Protocol of each says what it offers. Neutral code asks for a part and never
+imports a wing. A part that a wing does not have is told in a sentence: nobody else's is taken.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import pkgutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from outvote.core.arrays import Array
+from outvote.core.errors import UsageError
+from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.states import State
+from outvote.core.target import Target
+
+if TYPE_CHECKING:
+    from outvote.core.blobs import BlobStore
+    from outvote.core.specimen import Specimen
+    from outvote.findings.finding import Finding
+    from outvote.localize.isolated import Fault
+    from outvote.mutate.registry import Rule
+    from outvote.mutate.tools import Tools
+    from outvote.run.pool import Pool
+    from outvote.triage.reductions import Reduction
+
+
+class Files(Protocol):
+    """`files`: model files before a framework sees them."""
+
+    SUFFIXES: tuple[str, ...]
+    CASE_FILE: str  # under which the model of a finding is kept
+
+    def inspect(self, path: Path, weights: Path | None) -> None:
+        """Raise UsageError, with a remedy, for what is no readable and harmless model file."""
+        ...
+
+    def saved(self, live: Any, path: Path) -> Path | None:
+        """A model that lives in memory, saved under that name; None: not one of this dialect."""
+        ...
+
+
+class Recipe(Protocol):
+    """How an environment that needs more than a list of requirements is installed."""
+
+    stages: tuple[tuple[str, ...], ...]
+
+    @property
+    def finish(self) -> Callable[[Path], None]: ...
+
+    def interpreter(self, named: Path | None) -> Path: ...
+
+
+class Targets(Protocol):
+    """`targets`: the implementations that understand such models."""
+
+    BUILT_IN: Mapping[str, Target]
+    DEFAULT: tuple[str, ...]  # compared when the user names none, as far as installed
+    SEARCHED: tuple[str, ...]  # the same for campaigns, where slow ones cost most
+    PACKAGE: str  # whose releases `bisect` walks through by default
+    OVERLAID: tuple[str, ...]  # packages of Python files alone, laid over what is installed
+    RECIPES: Mapping[str, Recipe]
+
+    def with_versions(self, base: Target, requirements: tuple[str, ...], name: str) -> Target: ...
+
+    def helpers(self, targets: Iterable[Target]) -> list[Target]:
+        """Targets besides the chosen ones that read and write model files for them."""
+        ...
+
+    def reading_order(self, target: Target) -> tuple[Any, ...]:
+        """The smallest reads the model and says what changed layers become."""
+        ...
+
+    def probe(self) -> tuple[Model, list[Array], Array]:
+        """A model, inputs and the right answer: is a target in working order?"""
+        ...
+
+
+class Layers(Protocol):
+    """`layers`: what the driver must know of a layer."""
+
+    def parameters(self, layer: Layer) -> dict[str, Any]:
+        """The parameters that may matter to a result."""
+        ...
+
+    def dtype(self, layer: Layer) -> str | None:
+        """The type that the layer computes in; None where it does not say."""
+        ...
+
+    def contains(self, layer: Layer, inner: Layer) -> bool:
+        """Whether a layer computes what the other one, alone, computes too."""
+        ...
+
+    def renamed(self, layer: Layer, name: str) -> Layer: ...
+
+    def stale(self, layer: Layer) -> Layer:
+        """The layer without what holds for its old shapes and parameters alone."""
+        ...
+
+    def batch_read(self, layer: Layer, place: int) -> int | None:
+        """The batch axis of a tensor that the layer reads; None: it has none."""
+        ...
+
+    def batch_given(self, layer: Layer, index: int) -> int | None:
+        """The batch axis of a tensor that the layer gives; None: it has none."""
+        ...
+
+    def makes_masks(self, layer: Layer) -> bool: ...
+
+    def vocabulary(self, model: Model, item: Input) -> int:
+        """How many different integers an input may hold."""
+        ...
+
+    def is_classifier(self, model: Model) -> bool:
+        """Whether a single output is a probability, not a value."""
+        ...
+
+
+class Logits(Protocol):
+    """`logits`: the tensor before the last squashing function."""
+
+    def logits_apart(self, model: Model) -> tuple[Model, Ref]: ...
+
+    def logits_model(self, model: Model) -> Model: ...
+
+
+class Reference(Protocol):
+    """`reference`: exact results, by formulas of our own."""
+
+    def reference(
+        self, layer: Layer, weights: Sequence[Array], given: Sequence[State]
+    ) -> list[Array] | None:
+        """What the layer gives, in float64; None where it is not covered."""
+        ...
+
+    def is_exact(self, kind: str) -> bool:
+        """Whether such a layer moves numbers and computes none."""
+        ...
+
+
+class Widening(Protocol):
+    """`widen`: the same computation in float64."""
+
+    def float64_of(self, specimen: Specimen, blobs: BlobStore) -> Specimen: ...
+
+
+class Mutation(Protocol):
+    """`mutate`: what mutants of such models are made of."""
+
+    def rules(self) -> Mapping[str, Rule]: ...
+
+    def tools(self, pool: Pool, reader: str) -> Tools: ...
+
+
+class Reductions(Protocol):
+    """`reductions`: ways to make layers smaller and plainer."""
+
+    REDUCTIONS: Sequence[Reduction]
+
+
+class Script(Protocol):
+    """`script`: the text of repro.py, which needs nothing of ours."""
+
+    def script(
+        self, finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: Path
+    ) -> str | None:
+        """The script; arrays that are too long for it go into the folder. None: it cannot be."""
+        ...
+
+    def script_of_file(self, fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
+        """A script for the model file in the folder, where a plain one cannot be."""
+        ...
+
+
+class Zoo(Protocol):
+    """`zoo`: seed models by name."""
+
+    def members_of(self, name: str) -> tuple[str, ...]:
+        """The models of a group; any other name stands for itself."""
+        ...
+
+    def has(self, name: str) -> bool: ...
+
+    def seed_file(self, name: str) -> tuple[Path, Path]:
+        """The model and the data file of that name, built if they are not there yet."""
+        ...
+
+
+class Dialect:
+    """A wing, by its parts."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._package = f"outvote.dialects.{name}"
+
+    def has(self, part: str) -> bool:
+        return importlib.util.find_spec(f"{self._package}.{part}") is not None
+
+    def part(self, name: str, purpose: str) -> Any:
+        """The module of that name; a dialect that has none cannot do what it is for."""
+        if not self.has(name):
+            raise UsageError(f"the dialect {self.name} has no {name}: {purpose} is not to be had")
+        return importlib.import_module(f"{self._package}.{name}")
+
+    @property
+    def folder(self) -> Path:
+        """Where the wing keeps its data: templates, known differences."""
+        return Path(str(importlib.import_module(self._package).__path__[0]))
+
+    @property
+    def files(self) -> Files:
+        return cast(Files, self.part("files", "reading model files"))
+
+    @property
+    def targets(self) -> Targets:
+        return cast(Targets, self.part("targets", "running models"))
+
+    @property
+    def layers(self) -> Layers:
+        return cast(Layers, self.part("layers", "looking at layers"))
+
+    @property
+    def logits(self) -> Logits:
+        return cast(Logits, self.part("logits", "a search by logits"))
+
+    @property
+    def reference(self) -> Reference | None:
+        return cast(Reference | None, self._optional("reference"))
+
+    @property
+    def widening(self) -> Widening | None:
+        return cast(Widening | None, self._optional("widen"))
+
+    @property
+    def mutation(self) -> Mutation:
+        return cast(Mutation, self.part("mutate", "mutating models"))
+
+    @property
+    def reductions(self) -> Sequence[Reduction]:
+        found: Reductions | None = self._optional("reductions")
+        return found.REDUCTIONS if found is not None else ()
+
+    @property
+    def script(self) -> Script | None:
+        return cast(Script | None, self._optional("script"))
+
+    @property
+    def zoo(self) -> Zoo:
+        return cast(Zoo, self.part("zoo", "models by name"))
+
+    def _optional(self, name: str) -> Any:
+        return self.part(name, "") if self.has(name) else None
+
+
+def dialect_names() -> list[str]:
+    """All dialects there are, by their folders."""
+    from outvote import dialects
+
+    return sorted(item.name for item in pkgutil.iter_modules(dialects.__path__) if item.ispkg)
+
+
+@cache
+def dialect(name: str) -> Dialect:
+    """The dialect of that name."""
+    known = dialect_names()
+    if name not in known:
+        raise UsageError(f"there is no dialect {name!r}; there are {', '.join(known)}")
+    return Dialect(name)
+
+
+def dialects() -> list[Dialect]:
+    return [dialect(name) for name in dialect_names()]
+
+
+def dialect_of(path: Path) -> Dialect:
+    """The dialect of a model file, by its ending."""
+    every = {suffix: wing for wing in dialects() for suffix in wing.files.SUFFIXES}
+    if path.suffix not in every:
+        if not path.exists():
+            raise UsageError(f"the file {path} does not exist")
+        raise UsageError(
+            f"{path} is not a model file by its ending {path.suffix!r}; "
+            f"expected one of {', '.join(every)}"
+        )
+    return every[path.suffix]
+
+
+def inspect(path: Path, weights: Path | None = None) -> Dialect:
+    """The dialect of a model file that is there, whole, and harmless to open."""
+    wing = dialect_of(path)
+    wing.files.inspect(path, weights)
+    return wing
+
+
+def case_in(folder: Path) -> tuple[Path, Path]:
+    """The model and the inputs in the folder of a finding."""
+    inputs = folder / "inputs.npz"
+    names = [wing.files.CASE_FILE for wing in dialects()]
+    model = next((folder / name for name in names if (folder / name).is_file()), None)
+    if model is None or not inputs.is_file():
+        raise UsageError(
+            f"{folder} holds no case: it has no {' or '.join(names)} with inputs.npz; "
+            "give a folder findings/<fingerprint> of a finding with a repro"
+        )
+    return model, inputs
+
+
+def zoo_of(name: str) -> Zoo:
+    """The zoo that has a model or a group of that name; the first one's, to say that none has."""
+    every = [wing.zoo for wing in dialects() if wing.has("zoo")]
+    return next((zoo for zoo in every if zoo.has(name)), every[0])

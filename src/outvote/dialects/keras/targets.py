@@ -1,0 +1,132 @@
+"""The targets that understand Keras models: Keras 3 on each backend and mode, and Keras 2."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.errors import UsageError
+from outvote.core.model import REF, Input, Layer, Model, Ref
+from outvote.core.requirements import merged, version_key
+from outvote.core.target import Target
+from outvote.dialects.keras.classic import CLASSIC, classic_of, is_classic, keras_of
+from outvote.dialects.keras.recipes import RECIPES
+from outvote.targets.choose import install_hint, missing_packages
+
+__all__ = ["RECIPES"]
+
+PACKAGE = "keras"
+OVERLAID = ("keras", "keras-mxnet")
+# Keras' NumPy backend calls JAX for these: there it has no vote of its own.
+_NUMPY_BORROWS = {"jax": ("*Conv*", "*STFT*", "*FFT*", "MaxPooling*", "AveragePooling*")}
+
+
+def _keras(name: str, needs: str | None = None, **more: Any) -> Target:
+    """Keras 3 on the backend of that name; `needs` is the package it stands on."""
+    needs = needs or name
+    return Target(
+        name,
+        dialect="keras",
+        worker="keras3",
+        library=name,
+        backend=name,
+        packages=("keras", needs),
+        extra=needs,
+        **more,
+    )
+
+
+_TENSORFLOW, _JAX, _TORCH, _OPENVINO = map(_keras, ("tensorflow", "jax", "torch", "openvino"))
+_NUMPY = _keras("numpy", needs="jax", borrows=_NUMPY_BORROWS)
+
+
+def _mode(base: Target, mode: str, library: str | None = None) -> Target:
+    name = f"{base.name}:{mode}"
+    return replace(base, name=name, mode=mode, library=library or base.library)
+
+
+_MODERN: Mapping[str, Target] = {
+    target.name: target
+    for target in (
+        _TENSORFLOW,
+        _mode(_TENSORFLOW, "graph"),
+        _mode(_TENSORFLOW, "xla", library="jax"),  # both compile through XLA: one vote
+        _mode(_TENSORFLOW, "no-onednn"),
+        _JAX,
+        _mode(_JAX, "jit"),
+        _TORCH,
+        _mode(_TORCH, "compile"),
+        _NUMPY,
+        _OPENVINO,
+        _mode(_OPENVINO, "dynamic"),
+        _mode(_OPENVINO, "fast"),
+        Target("fake", dialect="keras", worker="fake", library="fake"),
+    )
+}
+_READERS = {
+    name: replace(_MODERN[name], name=f"{name} (reads the model)")
+    for name in ("jax", "torch", "tensorflow", "openvino")
+}
+BUILT_IN = {**_MODERN, **CLASSIC}
+DEFAULT = ("tensorflow", "jax", "torch", "openvino")
+SEARCHED = ("tensorflow", "jax", "torch")
+_QUICK_READERS = ("torch", "jax", "numpy", "tensorflow")
+
+
+def helpers(targets: Iterable[Target]) -> list[Target]:
+    """A helper that reads and writes model files where no target is the installed Keras.
+
+    An older Keras does not read what a newer one wrote, and Keras 2 has another format.
+    """
+    chosen = list(targets)
+    if any(t.worker != "keras2" and keras_of(t.requirements) is None for t in chosen):
+        return []
+    found = [_READERS[name] for name in _READERS if not missing_packages(_MODERN[name])]
+    if not found and all(target.worker == "keras2" for target in chosen):
+        raise UsageError(
+            f"classic targets need an installed Keras 3 that reads the model; {install_hint('jax')}"
+        )
+    return found[:1]
+
+
+def with_versions(base: Target, requirements: tuple[str, ...], name: str) -> Target:
+    """A target with other versions of its packages, under another name."""
+    asked = merged(base.requirements, requirements)
+    if base.worker not in ("keras3", "keras2"):
+        raise UsageError(f"target {name!r}: {base.name} has no versions to choose from")
+    if is_classic(asked) and base.worker != "keras2":
+        classic = classic_of(base, asked, name)
+        base, asked = classic, merged(classic.requirements, asked)
+    elif base.worker == "keras2" and not is_classic(asked):
+        raise UsageError(f"target {name!r}: Keras 3 has no backend {base.backend!r}")
+    elif base.worker == "keras2":
+        base = classic_of(base, asked, name)
+    return replace(base, name=name, requirements=asked, plain=base.plain or base.name)
+
+
+def reading_order(target: Target) -> tuple[Any, ...]:
+    """Keras 3 reads, released before patched, and newest first: it knows the older forms too."""
+    keras = keras_of(target.requirements)
+    age = [-n for n in version_key(keras)] if keras else [-math.inf]
+    quick = _QUICK_READERS.index(target.backend) if target.backend in _QUICK_READERS else 9
+    patched = target.setup is not None
+    return (target.worker == "keras2", patched, target.mode != "eager", age, quick)
+
+
+def probe() -> tuple[Model, list[Array], Array]:
+    """The positive part of two numbers."""
+    relu = Layer(
+        "relu",
+        "ReLU",
+        {"name": "relu"},
+        args=[{REF: ["x", 0]}],
+        origin={"module": "keras.layers"},
+    )
+    inputs = (Input("x", (None, 2), "float32"),)
+    model = Model("probe", inputs, (relu,), (Ref("relu"),), "keras")
+    return model, [np.array([[-1.0, 2.0]], np.float32)], np.array([[0.0, 2.0]], np.float32)
