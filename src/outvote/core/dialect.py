@@ -8,10 +8,9 @@ imports a wing. A part that a wing does not have is told in a sentence: nobody e
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -154,9 +153,9 @@ class Widening(Protocol):
 class Mutation(Protocol):
     """`mutate`: what mutants of such models are made of."""
 
-    def rules(self) -> Mapping[str, Rule]: ...
+    def mutation_rules(self) -> Mapping[str, Rule]: ...
 
-    def tools(self, pool: Pool, reader: str) -> Tools: ...
+    def mutation_tools(self, pool: Pool, reader: str) -> Tools: ...
 
 
 class Reductions(Protocol):
@@ -201,7 +200,12 @@ class Dialect:
         self._package = f"outvote.dialects.{name}"
 
     def has(self, part: str) -> bool:
-        return importlib.util.find_spec(f"{self._package}.{part}") is not None
+        return part in self._parts
+
+    @cached_property
+    def _parts(self) -> frozenset[str]:
+        folder = importlib.import_module(self._package).__path__
+        return frozenset(item.name for item in pkgutil.iter_modules(folder))
 
     def part(self, name: str, purpose: str) -> Any:
         """The module of that name; a dialect that has none cannot do what it is for."""
@@ -285,6 +289,8 @@ def dialect_of(path: Path) -> Dialect:
     if path.suffix not in every:
         if not path.exists():
             raise UsageError(f"the file {path} does not exist")
+        if not path.is_file():
+            raise UsageError(f"{path} is not a file")
         raise UsageError(
             f"{path} is not a model file by its ending {path.suffix!r}; "
             f"expected one of {', '.join(every)}"

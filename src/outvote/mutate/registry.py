@@ -34,7 +34,7 @@ class Rule(Protocol):
 def all_rules(spoken: str) -> dict[str, Rule]:
     """The rules for models of that dialect: those that need none, and its own."""
     wing = dialect(spoken)
-    return {**rules_in(rules), **(wing.mutation.rules() if wing.has("mutate") else {})}
+    return {**rules_in(rules), **(wing.mutation.mutation_rules() if wing.has("mutate") else {})}
 
 
 def rules_in(folder: ModuleType) -> dict[str, Rule]:

@@ -101,7 +101,7 @@ class NoTools:
 def tools_for(spoken: str, pool: Pool, reader: str) -> Tools:
     """What the dialect lends, as one worker has it."""
     wing = dialect(spoken)
-    return wing.mutation.tools(pool, reader) if wing.has("mutate") else NoTools(pool.blobs)
+    return wing.mutation.mutation_tools(pool, reader) if wing.has("mutate") else NoTools(pool.blobs)
 
 
 def value_class(value: Any) -> str:

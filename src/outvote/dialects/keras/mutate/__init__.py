@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from outvote.run.pool import Pool
 
 
-def rules() -> Mapping[str, Rule]:
+def mutation_rules() -> Mapping[str, Rule]:
     """The rules that know layers by name, found by their folder."""
     from outvote.dialects.keras.mutate import rules as folder
     from outvote.mutate.registry import rules_in
@@ -19,7 +19,7 @@ def rules() -> Mapping[str, Rule]:
     return rules_in(folder)
 
 
-def tools(pool: Pool, reader: str) -> Tools:
+def mutation_tools(pool: Pool, reader: str) -> Tools:
     """New layers and other parameters, as the Keras of one worker has them."""
     from outvote.dialects.keras.mutate.tools import keras_tools
 
