@@ -134,7 +134,7 @@ def explored(found: bool) -> Explored:
         job,
         hello=HELLO,
         subjects=[Subject(n, Path(f"{n}.keras"), MODEL, (None, 2)) for n in ("a", "b")],
-        data=Data((PICTURES,), None, "seeds.npz"),
+        data=Data((PICTURES,), None, "seeds.npz", (0,)),
         layers=[LAYERS, LAYERS],
         tried=6,
         found=one if found else None,
@@ -160,7 +160,7 @@ def test_explore_between_targets(
     x = np.random.default_rng(1).normal(size=(4, 4)).astype("float32")
     walk = between.Walk([x], np.zeros(4), np.ones(4), 1.0)
     started = explored(found=False)
-    started.data = Data((x,), None, "data.npz")
+    started.data = Data((x,), None, "data.npz", (0,))
     monkeypatch.setattr(between, "_read", lambda *given: started)
     monkeypatch.setattr(between, "_walk", lambda *given: walk)
     targets = [fake("a"), fake("b"), fake("liar", "lie:d2")]
@@ -178,7 +178,7 @@ def test_coverage(trained: bool) -> None:
     ones = np.array([0.2, 0.9])
     state = State(ones, ones, ones, ones > 0, np.ones((2, 3), bool), low, high, 6)
     job = CoverageJob(Path("m.keras"), Path("d.npz"), fake("t"))
-    data = Data((PICTURES,), None, "d.npz")
+    data = Data((PICTURES,), None, "d.npz", (0,))
     result = coverage_result(job, MODEL, data, HELLO, LAYERS, state, datetime.now(UTC), 1.0)
     assert (result["coverage"]["criteria"]["boundary"] is not None) is trained
     require_form(result)
