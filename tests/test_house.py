@@ -74,7 +74,6 @@ def wing_of(module: str) -> str | None:
     return found[1] if found else None
 
 
-@pytest.mark.xfail(strict=True, reason="the driver still imports Keras' wing in some places")
 def test_nobody_imports_a_wing_but_itself() -> None:
     wrong = [(m, to) for m, to in imports() if wing_of(to) not in (None, wing_of(m))]
     assert not wrong, told(wrong)

@@ -14,15 +14,15 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
-from outvote.core.model import Input, Layer, Model, Ref
-from outvote.core.states import State
-from outvote.core.target import Target
 
 if TYPE_CHECKING:
+    from outvote.core.arrays import Array
     from outvote.core.blobs import BlobStore
+    from outvote.core.model import Input, Layer, Model, Ref
     from outvote.core.specimen import Specimen
+    from outvote.core.states import State
+    from outvote.core.target import Target
     from outvote.findings.finding import Finding
     from outvote.localize.isolated import Fault
     from outvote.mutate.registry import Rule
@@ -187,6 +187,14 @@ class Zoo(Protocol):
 
     def has(self, name: str) -> bool: ...
 
+    def entries(self, names: Sequence[str] | None = None) -> list[Any]:
+        """All models, or those of these names and groups, with what is known of each."""
+        ...
+
+    def workshop(self) -> Any:
+        """Builds and trains them; for `outvote zoo`."""
+        ...
+
     def seed_file(self, name: str) -> tuple[Path, Path]:
         """The model and the data file of that name, built if they are not there yet."""
         ...
@@ -318,7 +326,10 @@ def case_in(folder: Path) -> tuple[Path, Path]:
     return model, inputs
 
 
+def zoos() -> list[Zoo]:
+    return [wing.zoo for wing in dialects() if wing.has("zoo")]
+
+
 def zoo_of(name: str) -> Zoo:
     """The zoo that has a model or a group of that name; the first one's, to say that none has."""
-    every = [wing.zoo for wing in dialects() if wing.has("zoo")]
-    return next((zoo for zoo in every if zoo.has(name)), every[0])
+    return next((zoo for zoo in zoos() if zoo.has(name)), zoos()[0])

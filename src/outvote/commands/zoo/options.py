@@ -76,12 +76,12 @@ def _list(options: argparse.Namespace) -> int:
     from rich.table import Table
 
     from outvote.commands.terminal import results
-    from outvote.dialects.keras.zoo.catalog import ENTRIES
+    from outvote.core.dialect import zoos
 
     table = Table(title="Zoo", title_justify="left")
     for heading in ("model", "papers", "input", "layers", "weights", "data"):
         table.add_column(heading, no_wrap=heading == "model")
-    for entry in ENTRIES.values():
+    for entry in [entry for zoo in zoos() for entry in zoo.entries()]:
         table.add_row(
             entry.name,
             ", ".join(entry.papers) or "ours",
@@ -95,23 +95,20 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
-    from outvote.dialects.keras.zoo.work import build
-
     def one(bench: Any, entry: Any) -> str:
-        made = build(bench, entry, options.seed)
+        made = _workshop(options).build(bench, entry, options.seed)
         return f"{_figures(made)}\n    outvote check {made.model} --data {made.data}"
 
     return _each(options, _entries(options), one)
 
 
 def _train(options: argparse.Namespace) -> int:
-    from outvote.dialects.keras.zoo.work import source_of, train
-
     entries = _entries(options)
-    given = source_of(options.data, entries)
+    work = _workshop(options)
+    given = work.source_of(options.data, entries)
 
     def one(bench: Any, entry: Any) -> str:
-        done = train(bench, entry, given, options.epochs, options.count, options.seed)
+        done = work.train(bench, entry, given, options.epochs, options.count, options.seed)
         form = "{:.1%} right" if done.is_classifier else "mean error {:.3g}"
         return (
             f"{_figures(done.made)}\n    {form.format(done.score)} on {done.tested_on} test samples"
@@ -128,18 +125,24 @@ def _figures(made: Any) -> str:
 
 
 def _entries(options: argparse.Namespace) -> list[Any]:
-    from outvote.dialects.keras.zoo.catalog import find_entries
+    from outvote.core.dialect import zoo_of
 
-    return [entry.sized(options.size) for entry in find_entries(options.names)]
+    found = zoo_of(options.names[0]).entries(options.names)
+    return [entry.sized(options.size) for entry in found]
+
+
+def _workshop(options: argparse.Namespace) -> Any:
+    from outvote.core.dialect import zoo_of
+
+    return zoo_of(options.names[0]).workshop()
 
 
 def _each(options: argparse.Namespace, entries: list[Any], one: Callable[[Any, Any], str]) -> int:
     """One model after the other, told of at once: whoever stops early keeps what is finished."""
     from outvote.commands.terminal import Terminal
-    from outvote.dialects.keras.zoo.work import bench, trainer
 
-    terminal = Terminal(options.quiet)
-    with bench(options.out, trainer(options.target), terminal.watch) as ready:
+    terminal, work = Terminal(options.quiet), _workshop(options)
+    with work.bench(options.out, work.trainer(options.target), terminal.watch) as ready:
         for done, entry in enumerate(entries):
             try:
                 terminal.say(one(ready, entry))
