@@ -12,7 +12,8 @@ import pytest
 
 import report_example
 from outvote import report
-from outvote.report import files, json_file
+from outvote.core import files
+from outvote.report import json_file
 
 
 def read(path: Path) -> Any:

@@ -7,11 +7,9 @@ import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
-
-from outvote.core.arrays import Array
 from outvote.core.cuts import one_layer
 from outvote.core.dialect import dialect
+from outvote.core.files import named_inputs, save_npz
 from outvote.core.specimen import Specimen
 from outvote.core.target import Run, Target
 from outvote.findings.finding import Finding
@@ -52,7 +50,7 @@ def write_finding(
     (folder / "report.md").write_text(issue_text(finding, hellos, text), encoding="utf-8")
     if specimen is None:
         return None
-    np.savez(folder / "inputs.npz", allow_pickle=False, **_named(list(specimen.inputs)))
+    save_npz(folder / "inputs.npz", named_inputs(specimen.inputs))
     path = folder / wing.files.CASE_FILE
     arguments = {"model": specimen.model.to_json(), "path": str(path.absolute())}
     saved = pool.ask(_writer(finding, pool), Request("save", arguments))
@@ -81,12 +79,6 @@ def _remove_old(folder: Path) -> None:
     for old in folder.glob("*"):
         if re.fullmatch("[0-9a-f]{12}", old.name) and (old / "report.md").is_file():
             shutil.rmtree(old)
-
-
-def _named(arrays: list[Array]) -> dict[str, Array]:
-    if len(arrays) == 1:
-        return {"x": arrays[0]}
-    return {f"x{i}": array for i, array in enumerate(arrays)}
 
 
 def _writer(finding: Finding, pool: Pool) -> str:

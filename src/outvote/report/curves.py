@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from outvote.report.files import write_atomically
+from outvote.core.files import write_atomically
 from outvote.report.json_file import plain
 from outvote.report.page import asset, policy, template
 

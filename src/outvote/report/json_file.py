@@ -9,7 +9,7 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
-from outvote.report.files import write_atomically
+from outvote.core.files import write_atomically
 
 
 def write(result: dict[str, Any], folder: Path) -> Path:

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml  # writes only, reads nothing
 
+from outvote.core.files import write_atomically
 from outvote.report import wording
-from outvote.report.files import write_atomically
 from outvote.report.json_file import plain
 
 # What XML 1.0 cannot hold, not even escaped; messages of crashed processes are full of it.

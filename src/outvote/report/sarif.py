@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from outvote.report.files import write_atomically
+from outvote.core.files import write_atomically
 from outvote.report.json_file import plain
 
 Data = dict[str, Any]

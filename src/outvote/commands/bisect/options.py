@@ -136,8 +136,8 @@ def _case(options: argparse.Namespace) -> dict[str, Any]:
 
 def _note_in_report(case: Path, result: dict[str, Any]) -> None:
     """The text for an upstream issue, in a finding's folder, says since when."""
+    from outvote.core.files import write_atomically
     from outvote.findings.issue_text import with_releases
-    from outvote.report.files import write_atomically
 
     path = case / "report.md"
     if result["verdict"] == "changed" and path.is_file():

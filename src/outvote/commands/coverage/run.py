@@ -22,6 +22,7 @@ from outvote.core.arrays import Array
 from outvote.core.case import Data, fit, load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
+from outvote.core.files import save_npz
 from outvote.core.model import Model, digest_of
 from outvote.explore.asking import ask
 from outvote.run.local import LocalPool
@@ -142,8 +143,6 @@ def _read_state(path: Path, identity: str) -> State | None:
 
 
 def _write_state(path: Path, identity: str, state: State) -> None:
+    """Atomically: an interruption must not cost the old state."""
     values = {name: np.asarray(value) for name, value in vars(state).items()}
-    half = path.with_name(f".{path.name}.new")  # an interruption must not cost the old state
-    with half.open("wb") as file:
-        np.savez_compressed(file, allow_pickle=False, identity=np.array(identity), **values)
-    half.replace(path)
+    save_npz(path, {"identity": np.array(identity), **values}, compressed=True)

@@ -24,6 +24,7 @@ from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
+from outvote.core.files import named_inputs, save_npz
 from outvote.core.target import Target
 from outvote.explore.asking import ask, open_explorer
 from outvote.explore.explore import prepare, require_neurons, require_sense
@@ -89,7 +90,7 @@ def between_in(
     assert explored.data is not None
     with watch(f"Searching from {explored.data.count} seeds", pool, names):
         walk = _walk(pool, job, explored, names, out)
-    arrays = {f"x{i}": array for i, array in enumerate(walk.inputs)}
+    arrays = named_inputs(walk.inputs)
     check = Job(
         job.models[0],
         tuple(targets),
@@ -246,6 +247,5 @@ def _write(result: dict[str, Any], walk: Walk, out: Path) -> None:
     write_all(result, out)
 
 
-def _save(inputs: Sequence[Array], out: Path) -> None:
-    named = {f"x{i}" if len(inputs) > 1 else "x": array for i, array in enumerate(inputs)}
-    np.savez(out / "inputs.npz", allow_pickle=False, **named)
+def _save(inputs: list[Array], out: Path) -> None:
+    save_npz(out / "inputs.npz", named_inputs(inputs))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.files import named_inputs, save_npz
 from outvote.core.result import head, moment, number, picture, target_head
 from outvote.explore.job import Coverage, Differences, Explored
 from outvote.explore.legal import legal_range
@@ -278,7 +279,5 @@ def save_inputs(explored: Explored, folder: Path) -> None:
     if found is None:
         path.unlink(missing_ok=True)  # an earlier run's would pass for this one's
         return
-    several = len(found.inputs) > 1
-    named = {f"x{i}" if several else "x": array for i, array in enumerate(found.inputs)}
     labels = majority(labels_of(found, explored))
-    np.savez(path, allow_pickle=False, **named, seed=found.seed, label=labels)
+    save_npz(path, {**named_inputs(found.inputs), "seed": found.seed, "label": labels})

@@ -22,6 +22,7 @@ from outvote.commands.nan.result import nan_result
 from outvote.core.case import Data, fit, load_data, random_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
+from outvote.core.files import named_inputs, save_npz
 from outvote.core.model import Model
 from outvote.report import curves as explore_html
 from outvote.report import json_file
@@ -130,8 +131,7 @@ def _write(pool: Pool, name: str, found: Evolved, out: Path) -> str:
     """The model and the input, for `outvote check` or a repro by hand."""
     folder = out / "nan"
     folder.mkdir(parents=True, exist_ok=True)
-    named = {f"x{i}" if len(found.inputs) > 1 else "x": a for i, a in enumerate(found.inputs)}
-    np.savez(folder / "inputs.npz", allow_pickle=False, **named)
+    save_npz(folder / "inputs.npz", named_inputs(found.inputs))
     arguments = {"model": found.model.to_json(), "path": str((folder / "model.keras").absolute())}
     saved_model = pool.ask(name, Request("save", arguments))
     if not saved_model.ok:

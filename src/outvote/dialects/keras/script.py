@@ -12,6 +12,7 @@ import numpy as np
 from outvote.bench.bench import Bench
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
+from outvote.core.files import save_npz
 from outvote.core.model import REF, Layer
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target
@@ -97,7 +98,7 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
     }.items():
         text = text.replace(mark, value)
     if writer.files:
-        np.savez(folder / "arrays.npz", allow_pickle=False, **writer.files)
+        save_npz(folder / "arrays.npz", writer.files)
     if "SETUP" not in told_targets:
         text = text.replace("import os, runpy, subprocess", "import os, subprocess")
     kept = [line for line in text.splitlines() if line != "    "]  # a part that is not needed

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from outvote.core.files import write_atomically
 from outvote.report.check import view
-from outvote.report.files import write_atomically
 from outvote.report.json_file import plain
 from outvote.report.page import asset, embedded, page_scripts, policy, template
 

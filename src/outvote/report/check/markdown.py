@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from outvote.core.files import write_atomically
 from outvote.report import wording
-from outvote.report.files import write_atomically
 from outvote.report.json_file import plain
 
 MARKS = {"consistent": "✅", "inconsistent": "❌", "interrupted": "⚠️"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from outvote.core.files import write_atomically
 from outvote.report.compare.view import campaigns_table, pairs_table, strategies_table
-from outvote.report.files import write_atomically
 from outvote.report.tables import table
 
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from outvote.core.files import write_atomically
 from outvote.report.compare import html as compare_html
-from outvote.report.files import write_atomically
 from outvote.report.json_file import plain
 from outvote.report.page import asset, policy, template
 

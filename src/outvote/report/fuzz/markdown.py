@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from outvote.core.files import write_atomically
 from outvote.report.check.markdown import escape, known_findings
 from outvote.report.compare.markdown import tables
-from outvote.report.files import write_atomically
 from outvote.report.tables import table
 from outvote.report.wording import number, share
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -13,6 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock
+from platformdirs import user_cache_path
+
 from outvote.core.errors import UsageError
 from outvote.targets.environments.plan import Environment
 
@@ -21,8 +23,7 @@ _FACTS = "environment.json"  # written last: a folder without it is not whole
 
 def default_folder() -> Path:
     """`outvote/environments` in the user's cache folder."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "outvote" / "environments"
+    return user_cache_path("outvote") / "environments"
 
 
 @dataclass(frozen=True)
@@ -116,8 +117,7 @@ class Store:
     @contextmanager
     def _only_one(self, key: str) -> Iterator[None]:
         """One builder of a key at a time; the system lets go of the lock when a builder dies."""
-        with (self.folder / f"{key}.lock").open("w") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with FileLock(self.folder / f"{key}.lock"):
             yield
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from importlib import metadata
 from pathlib import Path
+
+from platformdirs import user_cache_path
 
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.dialects.keras.zoo.catalog import VERSION, find_entry
@@ -17,8 +18,7 @@ SEED = 0
 
 def default_cache() -> Path:
     """The user's cache folder for the zoo; it may be deleted at any time."""
-    root = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "outvote" / "zoo"
+    return user_cache_path("outvote") / "zoo"
 
 
 def seed_file(

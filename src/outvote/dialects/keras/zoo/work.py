@@ -14,6 +14,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.errors import UsageError
+from outvote.core.files import save_npz
 from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.dialects.keras.zoo.catalog import Entry
@@ -93,8 +94,7 @@ class Bench:
 
     def keep(self, entry: Entry, x: Array, y: Array, reply: Any) -> Made:
         """Move what is finished into place, the model last: whoever sees it sees its data."""
-        np.savez(self.unfinished / "data.npz", x=x, y=y)
-        data = (self.unfinished / "data.npz").replace(self.out / f"{entry.name}.npz")
+        data = save_npz(self.out / f"{entry.name}.npz", {"x": x, "y": y})
         model = (self.unfinished / "model.keras").replace(self.out / f"{entry.name}.keras")
         return Made(entry.name, model, data, reply["layers"], reply["weights"], reply["seconds"])
 
