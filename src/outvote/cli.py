@@ -21,6 +21,7 @@ from outvote.commands.show import options as show
 from outvote.commands.targets import options as targets
 from outvote.commands.zoo import options as zoo
 from outvote.core.errors import ReaderGoneError, UsageError, remedy_for
+from outvote.core.text import printable
 from outvote.core.version import VERSION
 
 _COMMANDS = (
@@ -83,7 +84,7 @@ def _reader_gone() -> int:
 
 
 def _fail(text: str, code: int) -> int:
-    sys.stderr.write(f"outvote: {text}\n")
+    sys.stderr.write(f"outvote: {printable(text)}\n")
     return code
 
 
@@ -91,7 +92,7 @@ class _Parser(argparse.ArgumentParser):
     """Argparse with our exit code and one-sentence errors."""
 
     def error(self, message: str) -> None:  # type: ignore[override]
-        self.exit(USAGE, f"outvote: {message}; see `{self.prog} --help`\n")
+        self.exit(USAGE, f"outvote: {printable(message)}; see `{self.prog} --help`\n")
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
 
+from outvote.core.text import printable
 from outvote.core.version import VERSION
 
 _PACKAGES = (
@@ -27,7 +28,7 @@ def crash_sentence(error: BaseException, argv: Sequence[str], folder: Path | Non
     text = _text(error, argv)
     path = _written(text, folder)
     if path is None:
-        sys.stderr.write(text)
+        sys.stderr.write(printable(text))
     where = "the lines above" if path is None else f"the file {path}"
     return (
         f"an error inside outvote, which says nothing about the targets ({told}); "

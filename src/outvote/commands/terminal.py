@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.live import Live
 from rich.markup import escape
+from rich.segment import Segment
 from rich.table import Table
+from rich.text import Text
 
 from outvote.commands.gate import gate_lines, new_ones
 from outvote.commands.targets.run import Health
 from outvote.core.errors import ReaderGoneError
+from outvote.core.text import printable
 from outvote.run.pool import Pool
 from outvote.targets.environments.store import Entry
 
@@ -26,10 +29,22 @@ _COLOURS = {"consistent": "green", "inconsistent": "red", "interrupted": "yellow
 
 
 class Screen(Console):
-    """Where results are printed. A reader that has gone is told to the caller, not exited on."""
+    """Where results are printed. A reader that has gone is told to the caller, not exited on.
+
+    Whatever is printed, only rich itself commands the terminal: no name of a layer can.
+    """
 
     def __init__(self, **more: Any) -> None:
         super().__init__(highlight=False, **more)
+
+    def render_str(self, text: str, **more: Any) -> Text:
+        return super().render_str(printable(text), **more)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        for part in super().render(renderable, options):
+            yield part if part.control else Segment(printable(part.text), part.style)
 
     def on_broken_pipe(self) -> None:
         raise ReaderGoneError("the other end of the output was closed")

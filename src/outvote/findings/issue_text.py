@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,21 +13,25 @@ from outvote.core.arrays import Array
 from outvote.core.dialect import dialect
 from outvote.core.target import Run
 from outvote.findings.finding import Finding, Proof
+from outvote.report.tables import Markdown, code, escape, fence, marked, table
 
 _VALUES = 8
 _SINCE, _VERSIONS = "## Since when", "## Versions"
+_RELEASES = ("release", "outcome", "distance")
+# What `with_releases` has put in before: at the end, so that no log can pass for it.
+_SAID_BEFORE = re.compile(rf"\n{_SINCE}\n\n[^\n]*\n\n(\|[^\n]*\n)+\n*$")
 
 
 def issue_text(finding: Finding, hellos: Mapping[str, Run], script: str | None) -> str:
     """Title, what happens, what should, how to see it, versions."""
     proof = finding.proof
     lines = [
-        f"# {finding.title}",
+        marked("# {}", finding.title),
         "",
-        finding.reason,
+        escape(finding.reason),
         "",
-        f"- kind: {finding.kind}; verdict: {finding.triage}",
-        f"- accused: {finding.accused or 'cannot be decided'}",
+        marked("- kind: {}; verdict: {}", finding.kind, finding.triage),
+        marked("- accused: {}", finding.accused or "cannot be decided"),
     ]
     if proof is not None:
         lines += _shown(proof)
@@ -34,35 +39,31 @@ def issue_text(finding: Finding, hellos: Mapping[str, Run], script: str | None) 
         shown = json.dumps(
             dialect(finding.dialect).layers.parameters(finding.layer), indent=2, default=str
         )
-        lines += ["", f"## The layer: {finding.layer.kind}", "", "```json", shown, "```"]
+        lines += ["", marked("## The layer: {}", finding.layer.kind), "", *fence(shown, "json")]
     if script is not None:
         lines += ["", "## Minimal script", "", "It exits 1 while the bug is there, 0 when it is"]
-        lines += ["gone.", "", "```python", script.rstrip(), "```"]
+        lines += ["gone.", "", *fence(script, "python")]
     if proof is not None:
-        lines += ["", "## What each target gives", *_actual(proof), "", "## Expected", ""]
+        lines += ["", "## What each target gives", "", *_actual(proof), "## Expected", ""]
         lines += _expected(proof)
     elif finding.fault and finding.fault.outputs:
-        lines += ["", "## What each target gives", "", "| target | values |", "|---|---|"]
-        lines += [
-            f"| {name} | {_values(found.arrays[0])} |"
-            for name, found in finding.fault.outputs.items()
-        ]
+        given = [(name, _values(o.arrays[0])) for name, o in finding.fault.outputs.items()]
+        lines += ["", "## What each target gives", "", *table(("target", "values"), given)]
     if finding.detail:
-        lines += ["", "## Log", "", "```", finding.detail.strip()[-4000:], "```"]
-    return "\n".join([*lines, "", *_versions(hellos), ""])
+        lines += ["", "## Log", "", *fence(finding.detail.strip()[-4000:])]
+    return "\n".join([*lines, "", *_versions(hellos)])
 
 
 def with_releases(text: str, summary: str, releases: Sequence[Mapping[str, Any]]) -> str:
     """The text with what `bisect` found, before the versions; an earlier such part goes."""
-    before, _, rest = text.partition(f"{_SINCE}\n")
-    before, versions, after = (before + rest[rest.find(_VERSIONS) :]).partition(_VERSIONS)
+    before, heading, versions = text.rpartition(f"\n{_VERSIONS}\n")
     rows = [
-        f"| {row['version']} | {row['state']} | "
-        f"{'' if row['distance'] is None else format(row['distance'], '.2g')} |"
-        for row in releases
+        (r["version"], r["state"], "" if r["distance"] is None else format(r["distance"], ".2g"))
+        for r in releases
     ]
-    lines = [_SINCE, "", summary, "", "| release | outcome | distance |", "|---|---|---|", *rows]
-    return "\n".join([before.rstrip("\n"), "", *lines, "", versions + after])
+    since = [_SINCE, "", escape(summary), "", *table(_RELEASES, rows)]
+    before = _SAID_BEFORE.sub("", f"{before}\n").rstrip("\n")
+    return "\n".join([before, "", *since]) + heading + versions
 
 
 def _shown(proof: Proof) -> list[str]:
@@ -72,29 +73,34 @@ def _shown(proof: Proof) -> list[str]:
         f"(from {proof.layers_before} and {proof.numbers_before})"
     ]
     if proof.matter:
-        told = ", ".join(f"`{key}={value!r}`" for key, value in proof.matter.items())
-        lines.append(f"- it needs {told}")
+        lines.append(f"- it needs {_codes(f'{k}={v!r}' for k, v in proof.matter.items())}")
     for cause in proof.causes:
-        cured = ", ".join(f"`{value!r}`" for value in cause.cured_by)
-        lines.append(f"- targets agree with {cured} instead of `{cause.parameter}={cause.value!r}`")
+        now = code(f"{cause.parameter}={cause.value!r}")
+        lines.append(f"- targets agree with {_codes(map(repr, cause.cured_by))} instead of {now}")
     if proof.shown is not None:
         lines.append(f"- shown again in {proof.shown} of {proof.tried} fresh workers")
     return lines
 
 
+def _codes(texts: Iterable[str]) -> Markdown:
+    return Markdown(", ".join(map(code, texts)))
+
+
 def _actual(proof: Proof) -> list[str]:
-    seen = proof.observed
+    """What each target made of the smallest case; how far it is from the exact result, if known."""
     against = proof.errors
-    head = "| target | values |" + (" distance to the exact result |" if against else "")
-    lines = ["", head, "|---|---|" + ("---|" if against else "")]
-    for name, found in seen.outputs.items():
-        more = f" {against[name]:.2g} |" if name in against else " |" if against else ""
-        dtype = f"{found.dtypes[0]} " if len(_dtypes(proof)) > 1 else ""
-        lines.append(f"| {name} | {dtype}{_values(found.arrays[0])} |{more}")
-    for name, run in seen.failures.items():
-        text = " ".join(run.message.split())[:200].replace("|", "/")
-        lines.append(f"| {name} | {run.outcome.value}: {text} |" + (" |" if against else ""))
-    return lines
+    several = len(_dtypes(proof)) > 1
+    rows: list[list[str]] = []
+    for name, found in proof.observed.outputs.items():
+        values = _values(found.arrays[0])
+        far = f"{against[name]:.2g}" if name in against else ""
+        rows.append([name, f"{found.dtypes[0]} {values}" if several else values, far])
+    for name, run in proof.observed.failures.items():
+        text = " ".join(run.message.split())[:200]
+        rows.append([name, f"{run.outcome.value}: {text}", ""])
+    headings = ["target", "values", "distance to the exact result"]
+    shown = len(headings) if against else 2
+    return table(headings[:shown], [row[:shown] for row in rows])
 
 
 def _dtypes(proof: Proof) -> set[str]:
@@ -104,10 +110,13 @@ def _dtypes(proof: Proof) -> set[str]:
 def _expected(proof: Proof) -> list[str]:
     if proof.expected is not None:
         return [
-            f"{_values(proof.expected.arrays[0])}, by {proof.source}. Rounding of the input and of "
-            f"intermediate tensors explains a relative distance of {proof.observed.tolerance:.2g}."
+            escape(
+                f"{_values(proof.expected.arrays[0])}, by {proof.source}. Rounding of the input "
+                "and of intermediate tensors explains a relative distance of "
+                f"{proof.observed.tolerance:.2g}."
+            )
         ]
-    return [f"{proof.observed.vote.reason}."]
+    return [escape(f"{proof.observed.vote.reason}.")]
 
 
 def _values(array: Array) -> str:
@@ -117,9 +126,9 @@ def _values(array: Array) -> str:
 
 
 def _versions(hellos: Mapping[str, Run]) -> list[str]:
-    lines = [_VERSIONS, "", "| target | versions | platform |", "|---|---|---|"]
+    rows = []
     for name, run in hellos.items():
         told = ", ".join(f"{k} {v}" for k, v in run.reply.get("versions", {}).items())
-        python = run.reply.get("python", "")
-        lines.append(f"| {name} | {told} | Python {python}, {run.reply.get('platform', '')} |")
-    return lines
+        place = f"Python {run.reply.get('python', '')}, {run.reply.get('platform', '')}"
+        rows.append((name, told, place))
+    return [_VERSIONS, "", *table(("target", "versions", "platform"), rows)]

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from outvote.core.files import write_atomically
 from outvote.report import wording
 from outvote.report.json_file import plain
+from outvote.report.tables import bold, code, escape, marked, table
 
+_TARGETS = ("target", "versions", "outcome", "top-1", "time", "memory")
 MARKS = {"consistent": "✅", "inconsistent": "❌", "interrupted": "⚠️"}
 
 
@@ -34,22 +34,8 @@ def render(result: dict[str, Any]) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def escape(text: Any) -> str:
-    """Names of layers and messages come from outside: none of it may become markup."""
-    flat = re.sub(r"\s+", " ", str(text)).strip()
-    # An underscore inside a word is only an underscore, and names of layers are full of them.
-    return re.sub(r"([\\`*\[\]<>|#&~]|(?<!\w)_|_(?!\w))", r"\\\1", flat)
-
-
-def code(text: Any) -> str:
-    """Text as inline code. A backtick cannot be escaped there, so it becomes a quote."""
-    flat = re.sub(r"\s+", " ", str(text)).strip()
-    return "`" + flat.replace("`", "'").replace("|", "¦") + "`"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+def section(title: str, lines: list[str]) -> str:
+    return "\n".join([f"## {escape(title)}", "", *lines]).rstrip()
 
 
 def verdict(result: dict[str, Any]) -> str:
@@ -75,21 +61,19 @@ def targets(result: dict[str, Any]) -> str:
     if not result["targets"]:
         return ""
     rows = [target_row(target) for target in result["targets"]]
-    return "## Targets\n\n" + table(
-        ["target", "versions", "outcome", "top-1", "time", "memory"], rows
-    )
+    return section("Targets", table(_TARGETS, rows))
 
 
 def target_row(target: dict[str, Any]) -> list[str]:
     versions = ", ".join(f"{name} {v}" for name, v in (target.get("versions") or {}).items())
     outcome = escape(target["outcome"])
     if target["outcome"] != "ok":
-        place = f" at {code(target['layer'])}" if target.get("layer") else ""
-        message = escape((target.get("message") or "")[:160])
-        outcome = f"**{outcome}**{place}" + (f": {message}" if message else "")
+        place = marked(" at {}", code(target["layer"])) if target.get("layer") else ""
+        message = (target.get("message") or "")[:160]
+        outcome = marked("{}{}{}", bold(outcome), place, f": {message}" if message else "")
     return [
         code(target["name"]),
-        escape(versions),
+        versions,
         outcome,
         wording.share((target.get("accuracy") or {}).get("1")),
         wording.duration(target.get("seconds")),
@@ -162,12 +146,12 @@ def versions(result: dict[str, Any]) -> str:
     matrix = result.get("version_matrix")
     if not matrix:
         return ""
-    head = ["version", *(f"{code(a)} – {code(b)}" for a, b in matrix["pairs"])]
+    head = ["version", *(marked("{} – {}", code(a), code(b)) for a, b in matrix["pairs"])]
     rows = [
-        [code(version), *(escape(cell or "–") for cell in cells)]
+        [code(version), *(cell or "–" for cell in cells)]
         for version, cells in zip(matrix["versions"], matrix["cells"], strict=True)
     ]
-    return "## Versions\n\n" + table(head, rows)
+    return section("Versions", table(head, rows))
 
 
 def releases(result: dict[str, Any]) -> str:
@@ -178,14 +162,14 @@ def releases(result: dict[str, Any]) -> str:
     rows = [
         [
             code(row["version"]),
-            escape(row["state"]),
+            row["state"],
             wording.number(row["distance"]) if row["distance"] is not None else "–",
-            escape(row["message"][:200]),
+            row["message"][:200],
         ]
         for row in bisect["releases"]
     ]
     head = ["release", "outcome", "distance to reference", "message"]
-    return f"## Releases of {escape(bisect['package'])}\n\n" + table(head, rows)
+    return section(f"Releases of {bisect['package']}", table(head, rows))
 
 
 def pairs(result: dict[str, Any]) -> str:
@@ -194,7 +178,7 @@ def pairs(result: dict[str, Any]) -> str:
     if metric is None:
         return ""
     rows = [pair_row(comparison, metric) for comparison in comparisons]
-    return "## Pairs\n\n" + table(["pair", "verdict", f"largest {escape(metric)} distance"], rows)
+    return section("Pairs", table(["pair", "verdict", f"largest {metric} distance"], rows))
 
 
 def pair_row(comparison: dict[str, Any], metric: str) -> list[str]:
@@ -202,7 +186,7 @@ def pair_row(comparison: dict[str, Any], metric: str) -> list[str]:
     label = wording.label(comparison)
     value, known = wording.maximum(comparison, metric)
     return [
-        f"{code(first)} – {code(second)}",
-        f"**{label}**" if label == "inconsistent" else escape(label),
+        marked("{} – {}", code(first), code(second)),
+        bold(label) if label == "inconsistent" else label,
         wording.number(value) if known else "–",
     ]

@@ -7,7 +7,7 @@ from typing import Any
 
 from outvote.core.files import write_atomically
 from outvote.report.compare.view import campaigns_table, pairs_table, strategies_table
-from outvote.report.tables import table
+from outvote.report.tables import escape, table
 
 
 def write(result: dict[str, Any], folder: Path) -> Path:
@@ -18,9 +18,9 @@ def write(result: dict[str, Any], folder: Path) -> Path:
 def render(result: dict[str, Any]) -> str:
     """The report as Markdown."""
     lines = [
-        f"# {result['summary']}",
+        f"# {escape(result['summary'])}",
         "",
-        *[f"Warning: {warning}." for warning in result["warnings"]],
+        *[f"Warning: {escape(warning)}.\n" for warning in result["warnings"]],
         "",
         *tables(result),
     ]

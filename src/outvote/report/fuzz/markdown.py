@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.files import write_atomically
-from outvote.report.check.markdown import escape, known_findings
+from outvote.report.check.markdown import known_findings
 from outvote.report.compare.markdown import tables
-from outvote.report.tables import table
+from outvote.report.tables import code, escape, table
 from outvote.report.wording import number, share
 
 
@@ -20,13 +20,13 @@ def write(result: dict[str, Any], folder: Path) -> Path:
 def render(result: dict[str, Any]) -> str:
     """The report as Markdown."""
     seeds = ", ".join(seed["name"] for seed in result["seeds"])
+    targets = ", ".join(target["name"] for target in result["targets"])
     lines = [
-        f"# {result['summary']}",
+        f"# {escape(result['summary'])}",
         "",
-        f"Strategy {result['strategy']}, seeds {seeds}, targets "
-        f"{', '.join(t['name'] for t in result['targets'])}.",
+        escape(f"Strategy {result['strategy']}, seeds {seeds}, targets {targets}."),
         "",
-        *[f"Warning: {warning}." for warning in result["warnings"]],
+        *[f"Warning: {escape(warning)}.\n" for warning in result["warnings"]],
         *[f"Gate: {escape(note)}.\n" for note in result["gate"]["notes"]],
         f"{result['valid']} of {result['tested']} mutants were valid; {result['rounding']} "
         f"differed by rounding only; {result['flaky']} failures did not repeat.",
@@ -37,7 +37,7 @@ def render(result: dict[str, Any]) -> str:
             ("finding", "verdict", "kind", "times", "bred by", "what"),
             [
                 (
-                    f["fingerprint"],
+                    code(f["fingerprint"]),
                     f["triage"],
                     f["kind"],
                     f["count"],
