@@ -19,7 +19,6 @@ _FINDINGS = Path(__file__).parent.parent / "docs" / "findings.md"
 
 def run_clean(out: Path, names: list[str] | None) -> None:
     """Check every model on the released targets; print each `bug`, and how many are false."""
-    targets = tuple(BUILT_IN[name] for name in BACKENDS)
     known = known_bugs()
     false = bugs = 0
     wanted = names or [*ENTRIES, *NAMES]
@@ -27,10 +26,7 @@ def run_clean(out: Path, names: list[str] | None) -> None:
     with open_pool() as pool:
         for place, name in enumerate(wanted):
             began = time.monotonic()
-            model, data = model_files(pool, name)
-            folder = out / "clean" / name
-            folder.mkdir(parents=True)
-            result = check_model(pool, targets, model, data, folder, count=2)
+            result = check_clean(pool, name, out)
             called = [f for f in result["findings"] if f["triage"] == "bug"]
             listed = [is_known(finding, known) for finding in called]
             bugs, false = bugs + len(called), false + listed.count(False)
@@ -44,6 +40,15 @@ def run_clean(out: Path, names: list[str] | None) -> None:
     print(
         f"\n{bugs} bug verdicts on {len(wanted)} models, false (not in docs/findings.md): {false}"
     )
+
+
+def check_clean(pool: Pool, name: str, out: Path) -> dict[str, Any]:
+    """What a check of one model on the released targets says."""
+    model, data = model_files(pool, name)
+    folder = out / "clean" / name
+    folder.mkdir(parents=True)
+    targets = tuple(BUILT_IN[backend] for backend in BACKENDS)
+    return check_model(pool, targets, model, data, folder, count=2)
 
 
 def model_files(pool: Pool, name: str) -> tuple[Path, Path | None]:
