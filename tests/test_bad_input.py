@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from outvote.cli import main
+from outvote.core.target import Run
+from outvote.run.local import LocalPool
+from outvote.run.pool import Request
 
 TOML = """
 [targets.a]
@@ -272,41 +276,34 @@ def test_a_disk_that_fills_up_while_writing(
     assert {path.name for path in Path("outvote-out").iterdir()} == written
 
 
-def test_ctrl_c_stops_cleanly_and_keeps_what_was_found(
-    run: Callable[..., tuple[int, str]], tmp_path: Path
-) -> None:
-    import signal
-    import time
+def interrupt_after(names: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C as soon as these targets have run the model."""
+    original = LocalPool.ask_all
+    finished: set[str] = set()
 
-    toml = Path("outvote.toml").read_text()
-    Path("outvote.toml").write_text(
-        toml + '[targets.stuck]\nextends = "fake"\nenv = {OUTVOTE_FAKE = "hang:d2"}\n'
-    )
-    driver = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "outvote",
-            "check",
-            "model.json",
-            "--data",
-            "data.npz",
-            "--targets",
-            "a,b,stuck",
-        ],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert driver.stderr is not None
-    for line in driver.stderr:
-        if line.startswith("Running 20 inputs"):
-            break
-    time.sleep(1)
-    driver.send_signal(signal.SIGINT)
-    _, err = driver.communicate(timeout=20)
-    assert driver.returncode == 130, err
-    assert "Traceback" not in err
+    def ask_all(
+        pool: LocalPool, asked: Iterable[str], request: Request, done: Callable[[Run], None]
+    ) -> dict[str, Run]:
+        def then(run: Run) -> None:
+            done(run)
+            finished.add(run.target)
+            if finished == names:
+                os.kill(os.getpid(), signal.SIGINT)
+
+        return original(pool, asked, request, then)
+
+    monkeypatch.setattr(LocalPool, "ask_all", ask_all)
+
+
+def test_ctrl_c_stops_cleanly_and_keeps_what_was_found(
+    run: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Path("outvote.toml").open("a") as toml:
+        toml.write('[targets.stuck]\nextends = "fake"\nenv = {OUTVOTE_FAKE = "hang:d2"}\n')
+    interrupt_after({"a", "b"}, monkeypatch)
+    code, said = run("model.json", "--data", "data.npz", "--targets", "a,b,stuck")
+    assert code == 130, said
+    assert "Traceback" not in said
     result = json.loads(Path("outvote-out/result.json").read_text())
     assert result["verdict"] == "interrupted"
     assert [t["outcome"] for t in result["targets"] if t["name"] in "ab"] == ["ok", "ok"]

@@ -17,7 +17,13 @@ from outvote.commands.fuzz.run import start
 from outvote.dialects.keras.targets import BUILT_IN
 
 
-def findings_of(model: Path, data: Path, out: Path, misdeed: str, mutants: int = 400) -> list[Any]:
+@pytest.fixture(autouse=True)
+def _often_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The seed is measured after every tenth mutant: short campaigns show a drift."""
+    monkeypatch.setattr("outvote.campaign.campaign._CANARY", 10)
+
+
+def findings_of(model: Path, data: Path, out: Path, misdeed: str, mutants: int = 100) -> list[Any]:
     """What a campaign with one bad worker reports."""
     targets = (fake("a"), fake("b"), fake("bad", misdeed))
     seeds = (SeedFile("seed", model, data),)
@@ -59,7 +65,7 @@ import keras
 original = keras.layers.UnitNormalization.call
 
 def call(self, inputs):
-    time.sleep(0.7)
+    time.sleep(0.6)
     return original(self, inputs)
 
 keras.layers.UnitNormalization.call = call
@@ -92,6 +98,6 @@ def test_a_kind_of_layer_that_a_patch_makes_slow_is_found_by_mutants_and_named_o
     (finding,) = found
     assert (finding["accused"], finding["layer_kind"]) == ("slow-numpy", "UnitNormalization")
     assert "in UnitNormalization layer" in finding["title"]
-    assert re.search(
-        r"alone, built and compiled: numpy [\d.e-]+ s, slow-numpy 0\.[78]", finding["reason"]
-    )
+    told = re.search(r"compiled: numpy ([\d.e-]+) s, slow-numpy ([\d.]+)", finding["reason"])
+    assert told is not None
+    assert float(told[1]) < 0.6 <= float(told[2])

@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -411,7 +410,6 @@ def test_the_command_writes_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> 
     for line in driver.stderr:
         if line.startswith("Training lenet5"):
             break
-    time.sleep(1)
     driver.send_signal(signal.SIGINT)
     _, err = driver.communicate(timeout=20)
     assert driver.returncode == 130, err
@@ -429,7 +427,8 @@ def test_layers_are_tried_on_the_tiny_models_where_no_seed_is_named(
     command = "fuzz --strategy layers --targets numpy,torch --budget 5 --minimise 0 --confirm 0"
     out = tmp_path / "campaign"
     options = ["--inputs", inputs, "--quiet", "--out", str(out)]
-    assert main([*command.split(), *options]) in (0, 1)
+    code = main([*command.split(), *options])
     result = json.loads((out / "result.json").read_text())
+    assert code == bool(result["gate"]["failing"])
     assert [seed["name"] for seed in result["seeds"]] == list(GROUPS["tiny"])
     assert result["tested"] == 5
