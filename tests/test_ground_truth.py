@@ -20,14 +20,16 @@ from pathlib import Path
 
 import pytest
 
+from outvote.dialects.keras.zoo.catalog import ENTRIES
 from outvote.run.pool import Pool
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 try:
-    from ground_truth import PLANTED as PLANTED_TARGET
-    from ground_truth import build_cases, open_pool, scored
-    from ground_truth_clean import ENTRIES, check_clean, is_known, known_bugs
+    from ground_truth import scored
+    from ground_truth_bench import PLANTED as PLANTED_TARGET
+    from ground_truth_bench import build_cases, open_pool
+    from ground_truth_clean import check_clean, is_known, known_bugs
     from ground_truth_faults import FAULTS, SCRIPTS, Fault
 finally:
     sys.path.remove(str(BENCHMARKS))
