@@ -15,12 +15,12 @@ from outvote.campaign.probes.illegal import Attempt, findings_of, refusals
 from outvote.commands.fuzz.run import resume, start
 from outvote.core.errors import UsageError
 from outvote.core.model import Layer
-from outvote.core.target import Outcome as RunOutcome
-from outvote.core.target import Run, Target
+from outvote.core.target import Outcome, Run, Target
 from outvote.run.process import Limits
+from outvote.search.audee import SHARES
 from outvote.search.genetic import GeneticSettings
 from outvote.search.registry import strategy
-from outvote.search.strategy import AUDEE_RULES, Choice, Memory, Outcome
+from outvote.search.strategy import Choice, Memory, Offspring
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_honest_targets_give_no_finding_and_every_choice_is_used(
 ) -> None:
     result = start(job_of(seed, one_that(""), budget=Budget(mutants=40)), tmp_path / "out")
     assert result["findings"] == []
-    assert set(by_rule(result)) == set(AUDEE_RULES)
+    assert set(by_rule(result)) == set(SHARES)
     assert by_rule(result)["NET"] > by_rule(result)["ILL"] > 0
     assert (result["tested"], result["invalid"]) == (40, 0)
     assert result["values"]["exercised"] > 0
@@ -88,7 +88,7 @@ def test_dying_or_hanging_of_an_illegal_value_is_a_finding(
     assert "on the illegal units=" in result["findings"][0]["title"]
 
 
-def run(name: str, outcome: RunOutcome, message: str = "") -> Run:
+def run(name: str, outcome: Outcome, message: str = "") -> Run:
     return Run(name, outcome, message=message)
 
 
@@ -99,12 +99,12 @@ def attempt() -> Attempt:
 def test_other_words_or_types_of_a_refusal_are_no_finding() -> None:
     targets = {name: fake(name) for name in "abc"}
     refused = {
-        "a": run("a", RunOutcome.ERROR, "ValueError: units"),
-        "b": run("b", RunOutcome.ERROR, "TypeError: something else"),
-        "c": run("c", RunOutcome.UNSUPPORTED, "not implemented"),
+        "a": run("a", Outcome.ERROR, "ValueError: units"),
+        "b": run("b", Outcome.ERROR, "TypeError: something else"),
+        "c": run("c", Outcome.UNSUPPORTED, "not implemented"),
     }
     assert findings_of(attempt(), refusals(refused), targets) == []
-    accepted = {name: run(name, RunOutcome.OK) for name in "abc"}
+    accepted = {name: run(name, Outcome.OK) for name in "abc"}
     judged = refusals(accepted)
     assert findings_of(attempt(), judged, targets) == []  # it accuses nobody: it is listed
     assert not judged.suspicious
@@ -113,9 +113,9 @@ def test_other_words_or_types_of_a_refusal_are_no_finding() -> None:
 def test_several_that_accept_accuse_none_alone() -> None:
     targets = {name: fake(name) for name in "abc"}
     runs = {
-        "a": run("a", RunOutcome.OK),
-        "b": run("b", RunOutcome.OK),
-        "c": run("c", RunOutcome.ERROR, "no"),
+        "a": run("a", Outcome.OK),
+        "b": run("b", Outcome.OK),
+        "c": run("c", Outcome.ERROR, "no"),
     }
     (finding,) = findings_of(attempt(), refusals(runs), targets)
     assert (finding.accused, finding.triage, finding.targets) == (None, "unknown", ("a", "b"))
@@ -155,8 +155,11 @@ def test_rules_that_a_strategy_does_not_have_are_refused(seed: Path, tmp_path: P
         start(job_of(seed, one_that(""), strategy="lemon", rules=("NET",)), tmp_path)
 
 
+RULES = {**dict.fromkeys(["LA", "GF"], "lemon"), **dict.fromkeys(SHARES, "audee")}
+
+
 def memory() -> Memory:
-    return Memory.new({1: 1.0}, ["LA", "GF", *AUDEE_RULES], 0)
+    return Memory.new({1: 1.0}, RULES, 0)
 
 
 def test_the_bandit_turns_to_the_strategy_that_finds() -> None:
@@ -167,7 +170,7 @@ def test_the_bandit_turns_to_the_strategy_that_finds() -> None:
         choice = mixed.ask()
         chosen.append(choice.by)
         found = choice.by == "audee" and rng.random() < 0.3
-        mixed.tell(choice, Outcome(number + 2, 0.0, breeds=False, found=int(found)))
+        mixed.tell(choice, Offspring(number + 2, 0.0, breeds=False, found=int(found)))
     assert {"lemon", "random", "audee"} == set(chosen)
     assert chosen[150:].count("audee") > 100
     restored = strategy("mixed", Memory.restored(json.loads(json.dumps(mixed.state()))))
@@ -181,17 +184,50 @@ def test_the_bandit_counts_what_a_search_costs() -> None:
         choice = mixed.ask()
         by.append(choice.by)
         cost = 60 if choice.by == "audee" else 1
-        mixed.tell(choice, Outcome(number + 2, 0.0, breeds=False, found=number % 2, cost=cost))
+        mixed.tell(choice, Offspring(number + 2, 0.0, breeds=False, found=number % 2, cost=cost))
     assert by.count("audee") < 0.1 * len(by)
 
 
 def test_what_did_not_apply_costs_nothing_and_lemon_keeps_to_its_rules() -> None:
     mixed = strategy("mixed", memory())
     choice = mixed.ask()
-    mixed.tell(choice, Outcome(None))
+    mixed.tell(choice, Offspring(None))
     assert mixed.state()["arms"][choice.by] == [0, 0]
     for name, own in (("lemon", False), ("random", False), ("audee", True)):
         alone = strategy(name, memory())
         rules = {alone.ask().rule for _ in range(50)}
-        assert all((rule in AUDEE_RULES) == own for rule in rules)
-        assert not alone.tell(Choice(1, next(iter(rules))), Outcome(None))
+        assert all((rule in SHARES) == own for rule in rules)
+        assert not alone.tell(Choice(1, next(iter(rules))), Offspring(None))
+
+
+def test_half_of_the_choices_fall_on_seeds_whatever_joined() -> None:
+    """Variants that joined one after the other were taken for seeds: 2, 3, 4 behind seed 1."""
+    alone = strategy("audee", memory())
+    for number in range(2, 100):
+        assert alone.tell(Choice(1, "NET"), Offspring(number, 0.0))
+    again = strategy("audee", Memory.restored(json.loads(json.dumps(alone.state()))))
+    for asked in (alone, again):
+        parents = [asked.ask().parent for _ in range(400)]
+        assert parents.count(1) == pytest.approx(200, abs=40)
+
+
+def test_a_strategy_whose_rules_apply_nowhere_does_not_starve_the_others() -> None:
+    """An arm that was never used has the best bound; one whose choice came to nothing stayed so."""
+    mixed = strategy("mixed", memory())
+    applies = []
+    for number in range(200):
+        choice = mixed.ask()
+        applies.append(choice.rule in SHARES)
+        mixed.tell(choice, Offspring(number + 2 if applies[-1] else None, 0.0, breeds=False))
+    assert applies.count(True) > 100
+    joined = mixed.ask()
+    assert joined.by == "audee"
+    mixed.tell(joined, Offspring(999, 0.0))  # a model that nobody has tried the other rules on
+    assert {mixed.ask().by for _ in range(3)} != {"audee"}
+
+
+def test_rules_without_a_place_leave_the_campaign_to_the_others(seed: Path, tmp_path: Path) -> None:
+    """No layer of this model has an activation."""
+    job = job_of(seed, one_that(""), strategy="mixed", rules=("AFRm", "NET"))
+    tested = by_rule(start(job, tmp_path / "out"))
+    assert (tested["AFRm"], tested["NET"]) == (0, 24)

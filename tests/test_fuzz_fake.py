@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import psutil
 import pytest
 
@@ -22,12 +23,16 @@ from conftest import fake
 from outvote.bench.reading import reader
 from outvote.campaign.investigate import Investigator
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
+from outvote.campaign.oracle import judge
+from outvote.campaign.runner import Runner, Trial
+from outvote.campaign.seeds import read_seeds
 from outvote.cli import main
 from outvote.commands.fuzz.run import report, resume, start
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.finding import Finding
+from outvote.run.local import LocalPool
 from outvote.run.process import Limits
 from outvote.store.store import FILE, Store
 from outvote.targets.choose import find_target
@@ -96,6 +101,42 @@ def test_a_fault_of_the_seed_is_not_the_mutants_merit(
     assert (finding["found_by"], finding["first"]) == ("seed", 1)
     assert [step["rule"] for step in finding["lineage"]] == [None]
     assert result["bugs"][0]["by_seeds"] == 1
+
+
+def test_a_layer_that_feeds_nothing_is_compared_on_more_than_the_first_input(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    targets = one_that("late:Rescaling")
+    job = job_of(fake_model, fake_data, targets, strategy="layers", budget=Budget(mutants=24))
+    (finding,) = start(job, tmp_path / "out")["findings"]
+    assert (finding["accused"], finding["layer_kind"]) == ("bad", "Rescaling")
+
+
+def test_the_second_library_that_errs_on_a_layer_is_no_hit_of_the_first(
+    tmp_path: Path,
+) -> None:
+    """One is wrong on all numbers, the other on large ones, which come second."""
+    layer = {"name": "s", "kind": "Rescaling", "config": {"scale": 2.0}, "inputs": ["x"]}
+    path = tmp_path / "model.json"
+    data = {"class_name": "FakeModel", "input": [None, 3], "output": [None, 3], "layers": [layer]}
+    path.write_text(json.dumps(data))
+    targets = [fake("a"), fake("b"), fake("bad", "lie:s"), fake("worse", "loud:s"), fake("c")]
+    looks: list[set[str | None]] = []
+    with LocalPool(targets) as pool:
+        pool.start()
+        runner = Runner(pool, [target.name for target in targets])
+        investigator = Investigator(runner, targets, FuzzJob((), ()).settings, seconds=5.0)
+        for size in (1, 100, 1, 100):
+            (tmp_path / "x.npz").unlink(missing_ok=True)
+            np.savez(tmp_path / "x.npz", x=np.full((4, 3), size, np.float32))
+            job = job_of(path, tmp_path / "x.npz", targets)
+            (seed,) = read_seeds(pool, job)
+            trial = Trial(seed, seed.case.model, ["s"], rows=4)
+            judged = judge(runner.run([trial])[0], ["s"], seed.case.truth, job.settings)
+            report = investigator.look(seed, seed.case.model, judged)
+            looks.append({finding.accused for finding in report.findings})
+            assert report.again or report.findings
+    assert looks == [{"bad"}, {"worse"}, set(), set()]
 
 
 @pytest.mark.parametrize(
@@ -368,9 +409,23 @@ def test_the_newest_keras_reads_seeds_and_a_helper_where_only_old_ones_run() -> 
     assert reader([patched, BUILT_IN["tensorflow"]]) == BUILT_IN["tensorflow"]
 
 
-def test_without_truth_the_seeds_own_answer_stands_for_it(fake_model: Path, tmp_path: Path) -> None:
-    result = start(job_of(fake_model, None, one_that("lie:d2")), tmp_path / "out")
-    assert any(row["largest"] > 0 for row in result["amplification"])
+def test_guidance_needs_no_labels(fake_model: Path, fake_data: Path, tmp_path: Path) -> None:
+    """A target's own answer as the truth gave the seed the largest ACC there is."""
+    targets = one_that("murmur:ReLU")
+    unknown = fake_data.with_name("unlabelled.npz")
+    with np.load(fake_data) as file:
+        np.savez(unknown, x=file["x"])
+    told = {}
+    for name, data in (("with", fake_data), ("without", unknown)):
+        job = job_of(fake_model, data, targets, strategy="lemon", breed_known=True)
+        result = start(job, tmp_path / name)
+        joined = sum(rule["joined"] for rule in result["rules"])
+        told[name] = result["seeds"][0]["acc"], joined, result["amplification"]
+    for acc, joined, rows in told.values():
+        pairs, inputs = 2, 8  # with the target that murmurs
+        assert 0 < acc < 0.01 * pairs * inputs
+        assert 10 < joined < 50
+        assert max(row["largest"] for row in rows) > 2 * acc / pairs / inputs
 
 
 def test_bad_requests_are_one_sentence(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,6 +77,14 @@ def test_both_fitness_functions() -> None:
     assert inconsistency_fitness([b, b]).tolist() == [0.0, 0.0]
     assert inconsistency_fitness([a, a, b])[0] == 1.0
     assert nan_fitness(np.array([[-1.0, 5.0], [2.0, 2.0]])).tolist() == [6.0, 0.0]
+
+
+def test_one_logit_spreads_from_zero_and_infinity_spreads_infinitely() -> None:
+    """One logit gave no guidance; where all were infinite the search broke off."""
+    assert nan_fitness(np.array([[-3.0], [2.0], [0.0]])).tolist() == [3.0, 2.0, 0.0]
+    endless = np.array([[np.inf, np.inf], [-np.inf, 1.0], [np.nan, 1.0], [1.0, 2.0]])
+    assert nan_fitness(endless).tolist() == [np.inf, np.inf, np.inf, 1.0]
+    assert nan_fitness(np.array([[np.inf], [-np.inf]])).tolist() == [np.inf, np.inf]
 
 
 def layer(name: str, kind: str, reads: str, **config: object) -> Layer:
@@ -159,6 +168,19 @@ def test_on_one_target_the_search_ends_at_nan(pool: Pool, fake_model: Path) -> N
     settings = GeneticSettings(generations=30, noise=5.0)
     found = Evolution(pool, ["a"], settings).search(genome, np.random.default_rng(0))
     assert found.failure == "nan"
+
+
+def test_infinite_logits_everywhere_end_no_search(pool: LocalPool, tmp_path: Path) -> None:
+    """All logits infinite and none NaN: every chromosome is as fit as any."""
+    layers = [{"name": f"s{i}", "kind": "Scale", "inputs": [f"s{i - 1}" if i else "x"],
+               "config": {"by": 1e30}} for i in range(3)]  # fmt: skip
+    path = tmp_path / "huge.json"
+    data = {"class_name": "FakeModel", "input": [None, 2], "output": [None, 2], "layers": layers}
+    path.write_text(json.dumps(data))
+    genome = Genome(read(pool, path), [np.ones((1, 2), np.float32)], ("input",), pool.blobs)
+    settings = GeneticSettings(generations=2, noise=0.0)
+    found = Evolution(pool, ["a"], settings).search(genome, np.random.default_rng(0))
+    assert (found.fitness, found.failure) == (np.inf, "")
 
 
 def test_the_time_may_be_spent(pool: Pool, fake_model: Path) -> None:

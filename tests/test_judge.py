@@ -24,7 +24,7 @@ from outvote.judge.distances import (
     distance_relative,
 )
 from outvote.judge.patterns import pattern_class, pattern_mad, pattern_relative
-from outvote.judge.truth import interpret
+from outvote.judge.truth import interpret, presumed
 from outvote.judge.vote import vote
 
 NAN = float("nan")
@@ -173,6 +173,55 @@ def test_truth_reads_labels_one_hot_and_values() -> None:
 def test_truth_that_does_not_fit_is_refused(truth: Array, says: str) -> None:
     with pytest.raises(UsageError, match=says):
         interpret(truth, [None, 3])
+
+
+def softmax(logits: Array) -> Array:
+    e = np.exp(logits - logits.max(axis=-1, keepdims=True))
+    return np.asarray(e / e.sum(axis=-1, keepdims=True))
+
+
+_NORMAL = np.random.default_rng(0).normal(size=(32, 10))
+_ANSWERS = {
+    "doubtful classes": softmax(_NORMAL),
+    "certain classes": softmax(40 * _NORMAL),
+    "yes or no": 1 / (1 + np.exp(-20 * _NORMAL[:, :1])),
+    "several yes or no": 1 / (1 + np.exp(-_NORMAL)),
+    "values": 100 * _NORMAL,
+    "positions": softmax(_NORMAL.reshape(4, 8, 10)),
+    "one input": _NORMAL[:1],
+    "one answer to all": np.full((5, 3), 7.0),
+    "zeros": np.zeros((5, 3)),
+}
+
+
+@pytest.mark.parametrize("kind", list(_ANSWERS))
+@pytest.mark.parametrize("targets", [2, 3])
+def test_a_presumed_truth_makes_little_of_rounding_and_much_of_a_fault(
+    kind: str, targets: int
+) -> None:
+    """Neither the first target's answer nor the mean of all would: D_MAD of rounding was one."""
+    rng = np.random.default_rng(1)
+    exact = _ANSWERS[kind]
+    answers = [exact * (1 + 1e-7 * rng.uniform(-1, 1, exact.shape)) for _ in range(targets)]
+    truth = presumed(answers).values
+    assert truth is not None
+    assert truth.shape == exact.shape
+    rounding = distance_mad(truth, answers[0], answers[1])
+    assert rounding.max() < 1e-4
+    for size in (1e-4, 1e-2):
+        wrong = answers[1] + size * rng.normal(size=exact.shape) * (np.abs(exact).max() or 1)
+        fault = distance_mad(truth, answers[0], wrong)
+        assert fault.sum() > 10 * rounding.sum()
+
+
+def test_a_presumed_truth_prefers_no_target_and_is_what_a_label_would_be() -> None:
+    right, wrong = np.array([[0.1, 0.7, 0.2]]), np.array([[0.9, 0.05, 0.05]])
+    for answers in ([right, right, wrong], [wrong, right, right]):
+        assert presumed(answers).given == pytest.approx(np.array([[-0.01, 1.01, -0.01]]))
+    assert presumed([np.array([[0.2]]), np.array([[0.4]])]).given == pytest.approx(-0.01)
+    nothing = np.array([[np.nan, np.inf], [1.0, 2.0]])
+    assert np.isfinite(presumed([nothing, nothing]).values).all()  # type: ignore[arg-type]
+    assert presumed([np.zeros((0, 3))] * 2).given is not None
 
 
 @pytest.mark.parametrize(

@@ -23,15 +23,16 @@ from outvote.campaign.performance.stopwatch import Stopwatch
 from outvote.campaign.probes.illegal import Refusals, findings_of, refusals
 from outvote.campaign.probes.prober import PROBES, Prober
 from outvote.campaign.rules import chosen_rules, rules_of
-from outvote.campaign.runner import Runner, Trial, inside
+from outvote.campaign.runner import Runner, Trial, affordable_rows, inside
 from outvote.campaign.seeds import Seed, read_seeds, with_truth
 from outvote.core.errors import UsageError
+from outvote.core.outputs import outputs_of
 from outvote.core.result import target_head
 from outvote.core.target import Run
 from outvote.mutate.tools import Tools, tools_for, value_class
 from outvote.run.pool import Pool
 from outvote.search.registry import strategy
-from outvote.search.strategy import Choice, Memory, Outcome, Strategy
+from outvote.search.strategy import Choice, Memory, Offspring, Strategy
 from outvote.store.rows import Birth
 from outvote.store.store import Row, Store
 from outvote.store.strongest import Strongest
@@ -159,10 +160,9 @@ class Campaign:
             self._store.note("strongest", strongest.state())
 
     def _settled(self, number: int, runs: Mapping[str, Run]) -> Seed:
-        """The seed with a truth: its own answer on the reference where the data has none."""
-        judged = judge(runs, (), self._seeds[number].case.truth, self._job.settings)
-        first = next(iter(judged.outputs.values()))
-        self._seeds[number] = with_truth(self._seeds[number], first)
+        """The seed with a truth: made of the targets' answers where the data has none."""
+        outputs = [outputs_of(run) for run in runs.values() if run.ok]
+        self._seeds[number] = with_truth(self._seeds[number], outputs)
         return self._seeds[number]
 
     def _restore(self) -> None:
@@ -232,7 +232,7 @@ class Campaign:
             choice = self._strategy.ask()
             mutant = self._propose(choice)
             if mutant is None:
-                self._strategy.tell(choice, Outcome(None))
+                self._strategy.tell(choice, Offspring(None))
                 tries += 1
                 if tries > _TRIES:
                     raise UsageError(
@@ -240,6 +240,7 @@ class Campaign:
                         "name others with --rules"
                     )
                 continue
+            tries = 0
             self._next += 1
             bred.append((choice, mutant))
         return bred
@@ -248,8 +249,10 @@ class Campaign:
         return mutant.seed or self._seeds[mutant.root]
 
     def _trial(self, mutant: Mutant) -> Trial:
+        seed = self._seed_of(mutant)
         instead = mutant.attempt.request if mutant.attempt else None
-        return Trial(self._seed_of(mutant), mutant.subject.model, mutant.changed, instead)
+        rows = affordable_rows(mutant.subject, mutant.changed, seed.case.data.count)
+        return Trial(seed, mutant.subject.model, mutant.changed, rows, instead)
 
     def _propose(self, choice: Choice) -> Mutant | None:
         try:
@@ -268,8 +271,8 @@ class Campaign:
         breeds &= mutant.birth.rule not in PROBES  # they cannot be made again from their seed
         child = number if judged.valid else None
         new = len({f.fingerprint for f in report.findings} - self._keeper.known)
-        outcome = Outcome(child, acc if judged.valid else None, breeds, new, mutant.cost)
-        joined = self._strategy.tell(choice, outcome)
+        offspring = Offspring(child, acc if judged.valid else None, breeds, new, mutant.cost)
+        joined = self._strategy.tell(choice, offspring)
         if joined:
             self._family.add(mutant)
         self._accs[number] = acc

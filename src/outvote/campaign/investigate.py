@@ -1,7 +1,7 @@
 """From a suspicious mutant to findings: the layer alone, on every target, with equal tensors.
 
 What is found once is not looked into again: a layer of the same kind and parameters on which the
-same targets part is a further hit of the same finding.
+same targets part in the same way is a further hit of the same finding.
 """
 
 from __future__ import annotations
@@ -59,8 +59,10 @@ class Investigator:
         self._targets = {target.name: target for target in targets}
         self._settings = settings
         self._guilty: dict[str, dict[str, tuple[str, ...]]] = {}  # layer → fingerprint → targets
+        self._partings: dict[str, set[str]] = {}  # layer, and how targets part → fingerprints
         self._cleared: set[str] = set()
         self._failures: dict[str, str] = {}
+        self._told_as: dict[str, str] = {}  # fingerprint before and after the examination
         self._examiner = Examiner(self._pool, self._targets, settings, seconds)
         self.examined: dict[str, Finding] = {}  # by fingerprint
         self.looks = 0
@@ -76,10 +78,7 @@ class Investigator:
             self._whole(seed, case, judged, apart, report)
         raw, report.findings = report.findings, []
         for finding in raw:
-            told_as = self._examine(finding, case, report)
-            for key, fingerprint in self._failures.items():
-                if fingerprint == finding.fingerprint:
-                    self._failures[key] = told_as
+            self._told_as[finding.fingerprint] = self._examine(finding, case, report)
         return report
 
     def _examine(self, finding: Finding, case: Case, report: Report) -> str:
@@ -112,7 +111,7 @@ class Investigator:
         """New layers on which targets differ: run each alone, on the same tensors."""
         fresh = []
         for layer in map(model.layer, judged.odd):
-            known = self._guilty.get(signature(self._spoken, layer), {})
+            known = self._known(self._partings.get(self._parting_key(layer, judged), ()))
             report.again.update(known)
             if not known and _key(seed, model, [layer.name]) not in self._cleared:
                 fresh.append(layer)
@@ -127,8 +126,18 @@ class Investigator:
             given = [states[ref.producer][ref.index] for ref in layer.refs()]
             found = self.isolate(layer, given)
             report.findings += found
+            fingerprints = {finding.fingerprint for finding in found}
+            self._partings.setdefault(self._parting_key(layer, judged), set()).update(fingerprints)
             if not found:
                 self._clear(_key(seed, model, [layer.name]))
+
+    def _parting_key(self, layer: Layer, judged: Judged) -> str:
+        return digest_of(signature(self._spoken, layer), judged.odd[layer.name])
+
+    def _known(self, fingerprints: Iterable[str]) -> set[str]:
+        """Of findings as they came up, those that were found worth telling, as they were told."""
+        told = {self._told_as.get(fingerprint, "") for fingerprint in fingerprints}
+        return told & self.examined.keys()
 
     def _clear(self, key: str) -> None:
         if len(self._cleared) > _REMEMBERED:
@@ -163,7 +172,7 @@ class Investigator:
             if known is None:
                 fresh[name] = run
             else:
-                report.again.add(known)
+                report.again.add(self._told_as.get(known, known))
         if not fresh:
             return
         self.looks += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
 
@@ -12,7 +11,8 @@ from outvote.core.arrays import Array
 from outvote.core.outputs import Hidden, Outputs, hidden_of, outputs_of
 from outvote.core.target import Outcome, Run
 from outvote.core.truth import Truth
-from outvote.judge.compare import Comparison, Settings, compare_all, distance
+from outvote.judge.compare import Comparison, Settings, compare_all, mismatch_of
+from outvote.judge.distances import distance_relative
 
 Pair = tuple[str, str]
 _SCREEN = 1e-5  # relative difference of a hidden layer that is worth a closer look
@@ -26,7 +26,7 @@ class Judged:
     outputs: Mapping[str, Outputs]
     hidden: Mapping[str, Hidden]
     comparisons: Sequence[Comparison]
-    odd: tuple[str, ...]  # new layers on which targets differ visibly
+    odd: Mapping[str, str]  # new layers on which targets differ visibly: who leaves whom, and how
 
     @property
     def valid(self) -> bool:
@@ -61,8 +61,11 @@ class Judged:
 
     @property
     def acc(self) -> float | None:
-        """ACC: D_MAD summed over inputs and pairs; None where not all targets gave outputs."""
-        if not self.outputs or len(self.outputs) < len(self.runs):
+        """ACC: D_MAD summed over inputs and pairs; None where no two targets gave outputs.
+
+        A pair of which one has a gap adds nothing, so that a gap alone never amplifies.
+        """
+        if len(self.outputs) < 2:
             return None
         return float(sum(distances.sum() for distances in self.mad().values()))
 
@@ -76,14 +79,42 @@ def judge(
         if run.ok:
             outputs[name], hidden[name] = outputs_of(run), hidden_of(run)
     comparisons = compare_all(outputs, truth, settings)
-    odd = tuple(layer for layer in changed if _differs(layer, hidden))
+    partings = {layer: parting(_seen(layer, hidden)) for layer in changed}
+    odd = {layer: parted for layer, parted in partings.items() if parted}
     return Judged(runs, outputs, hidden, comparisons, odd)
 
 
-def _differs(layer: str, hidden: Mapping[str, Hidden]) -> bool:
-    seen = [
-        Outputs(tuple(a for a, _ in h.states[layer]), tuple(h.dtypes[layer]))
-        for h in hidden.values()
+def parting(seen: Mapping[str, Outputs]) -> str:
+    """Which targets leave the largest group that agrees, and how; empty where all agree."""
+    groups: list[list[str]] = []
+    for name in seen:
+        home = (g for g in groups if not any(_apart(seen[other], seen[name]) for other in g))
+        own = next(home, None)
+        if own is None:
+            groups.append([name])
+        else:
+            own.append(name)
+    most = max(groups, key=len, default=[])
+    return "; ".join(
+        f"{', '.join(group)}: {_apart(seen[most[0]], seen[group[0]])}"
+        for group in groups
+        if group is not most
+    )
+
+
+def _seen(layer: str, hidden: Mapping[str, Hidden]) -> dict[str, Outputs]:
+    return {
+        name: Outputs(tuple(a for a, _ in h.states[layer]), tuple(h.dtypes[layer]))
+        for name, h in hidden.items()
         if layer in h.states
-    ]
-    return any(not distance(a, b) < _SCREEN for a, b in combinations(seen, 2))
+    }
+
+
+def _apart(a: Outputs, b: Outputs) -> str:
+    """How two targets differ on a hidden layer, instance by instance; empty where they agree."""
+    if mismatch_of(a, b) is not None:
+        return "shape"
+    pairs = zip(a.arrays, b.arrays, strict=True)
+    worst = [distance_relative(*np.atleast_1d(x, y)).max(initial=0.0) for x, y in pairs]
+    largest = max(worst, default=0.0)
+    return "" if largest < _SCREEN else "nan" if np.isnan(largest) else "values"

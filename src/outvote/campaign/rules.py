@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from outvote.campaign.job import FuzzJob
-from outvote.campaign.probes.prober import PROBES
+from outvote.campaign.probes.prober import GROUP, PROBES
 from outvote.core.errors import UsageError
 from outvote.mutate.registry import Rule, all_rules
-from outvote.search.strategy import group_of
+from outvote.search.registry import find_strategy
 
 
 def chosen_rules(names: Sequence[str], spoken: str) -> dict[str, Rule]:
@@ -21,11 +21,12 @@ def chosen_rules(names: Sequence[str], spoken: str) -> dict[str, Rule]:
     return {name: known[name] for name in (names or known) if name in known}
 
 
-def rules_of(job: FuzzJob) -> list[str]:
-    """The rules that a campaign may use: those that were named, as far as its strategy has them."""
-    named = sorted(job.rules or [*all_rules(job.dialect), *PROBES])
-    group = "lemon" if job.strategy == "random" else job.strategy
-    found = [name for name in named if group in (group_of(name), "mixed")]
+def rules_of(job: FuzzJob) -> dict[str, str]:
+    """The rules that a campaign may use, those named as far as its strategy has them, by group."""
+    groups = {name: rule.GROUP for name, rule in all_rules(job.dialect).items()}
+    groups.update(dict.fromkeys(PROBES, GROUP))
+    wanted = find_strategy(job.strategy).GROUPS
+    found = {name: groups[name] for name in job.rules or groups if groups[name] in wanted}
     if not found:
         raise UsageError(
             f"the strategy {job.strategy} has none of the rules {', '.join(job.rules)}; "

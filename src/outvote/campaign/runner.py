@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from outvote.campaign.seeds import Seed
 from outvote.core.model import Model
 from outvote.core.outputs import hidden_of
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run
+from outvote.mutate.subject import Subject
 from outvote.run.pool import Pool, Request
 
 _DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
 _KILLS = 3  # a worker killed so often on one model is killed by the model
-_ROWS = 1  # inputs on which hidden layers are compared
+_NUMBERS = 1 << 16  # of hidden layers, that a target sends for one model
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Trial:
     seed: Seed
     model: Model
     watch: Sequence[str] = ()
+    rows: int = 1  # of what hidden layers give, that are sent
     instead: Request | None = None  # asked instead of running the model
 
 
@@ -55,7 +57,7 @@ class Runner:
 
     def hidden(self, name: str, trial: Trial) -> dict[str, list[State]] | None:
         """What hidden layers gave on one target, for all inputs; None if it fails now."""
-        request = self._request(trial, rows=trial.seed.case.data.count, keep=True)
+        request = self._request(replace(trial, rows=trial.seed.case.data.count), keep=True)
         run = self.pool.ask(name, request)
         return hidden_of(run).states if run.ok else None
 
@@ -66,7 +68,7 @@ class Runner:
                 self.pool.recycle(name)
                 self.recycled += 1
 
-    def _request(self, trial: Trial, keep: bool | None = None, rows: int = _ROWS) -> Request:
+    def _request(self, trial: Trial, keep: bool | None = None) -> Request:
         if trial.instead is not None:
             return trial.instead
         keep = self.keep if keep is None else keep
@@ -76,7 +78,7 @@ class Runner:
             "batch": trial.seed.case.data.count,
             "keep": keep,
             "watch": list(trial.watch) if keep else [],
-            "rows": rows,
+            "rows": trial.rows,
         }
         return Request("run", arguments, steps=len(trial.model.layers))
 
@@ -94,3 +96,9 @@ class Runner:
 def inside(run: Run) -> float:
     """Seconds that the target itself took."""
     return float(run.reply.get("seconds", 0.0)) if run.ok else run.seconds
+
+
+def affordable_rows(subject: Subject, watch: Sequence[str], count: int) -> int:
+    """On how many inputs hidden layers are compared: as many as fit into what may be sent."""
+    sizes = [spec.size or 1 for name in watch for spec in subject.specs[name]]
+    return max(1, min(count, _NUMBERS // max(1, sum(sizes))))

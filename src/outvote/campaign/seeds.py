@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from outvote.bench.reading import reader
 from outvote.campaign.job import FuzzJob, SeedFile
@@ -14,8 +12,7 @@ from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.outputs import Outputs
-from outvote.core.truth import Truth
-from outvote.judge.truth import interpret
+from outvote.judge.truth import interpret, presumed
 from outvote.mutate.subject import Subject
 from outvote.run.pool import Pool, Request
 
@@ -65,9 +62,11 @@ def _read(pool: Pool, job: FuzzJob, file: SeedFile) -> Seed:
     return Seed(file.name, case, Subject.of(model, run.reply["specs"]), digests)
 
 
-def with_truth(seed: Seed, outputs: Outputs) -> Seed:
-    """D_MAD needs ground truth; where the data has none, the seed's own answer stands for it."""
+def with_truth(seed: Seed, outputs: Iterable[Outputs]) -> Seed:
+    """D_MAD needs ground truth; where the data has none, what the targets answer is overdone."""
     if seed.case.truth.kind != "none":
         return seed
-    answer = np.nan_to_num(outputs.arrays[0].astype(np.float64))
-    return replace(seed, case=replace(seed.case, truth=Truth(given=answer)))
+    firsts = [found.arrays[0] for found in outputs]
+    shape = firsts[0].shape  # who gives another one is a finding, and has no say
+    truth = presumed([array for array in firsts if array.shape == shape])
+    return replace(seed, case=replace(seed.case, truth=truth))

@@ -1,4 +1,4 @@
-"""What `y` means for a model: class labels, values to hit, or nothing."""
+"""What `y` means for a model: class labels, values to hit, or nothing; and what stands for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
-from outvote.core.truth import Truth
+from outvote.core.truth import Truth, one_hot
+
+_BEYOND_CERTAIN = 0.01  # how far beyond a certain answer the presumed truth lies
+_BEYOND_VALUE = 0.1  # the same for values, as a share of their mean distance to the mean answer
+_ALIKE = 1e-3  # relative spread of answers below which they are one
+_SUM_OF_ALL = 1e-3  # how far from one the probabilities of all classes may add up
 
 
 def interpret(truth: Array | None, shape: Sequence[int | None]) -> Truth:
@@ -55,3 +60,43 @@ def _is_one_hot(truth: Array, shape: Sequence[int | None]) -> bool:
         and bool(((truth == 0) | (truth == 1)).all())
         and bool((truth.sum(axis=-1) == 1).all())
     )
+
+
+def presumed(answers: Sequence[Array]) -> Truth:
+    """What stands for the truth where none is known: the targets' common answer, overdone.
+
+    D_MAD compares distances to the truth by their ratio. A truth as near to the outputs as these
+    are to each other (one target's own output, or the mean of all) turns the last bit of rounding
+    into a distance of one. So the answer is made certain, as a label is, and the truth lies a
+    little beyond what any target can give; values, which have no such end, are led on a little in
+    the direction in which they leave the mean answer. No target's output is preferred.
+    """
+    found = np.stack([np.asarray(answer, np.float64) for answer in answers])
+    middle = np.median(np.nan_to_num(found, nan=0.0, posinf=0.0, neginf=0.0), axis=0)
+    if not middle.size:
+        return Truth(given=middle)
+    if _are_probabilities(middle):
+        return Truth(given=_certain(middle) * (1 + 2 * _BEYOND_CERTAIN) - _BEYOND_CERTAIN)
+    return Truth(given=middle + _BEYOND_VALUE * _onward(middle))
+
+
+def _are_probabilities(answer: Array) -> bool:
+    return bool((answer >= 0).all() and (answer <= 1 + _SUM_OF_ALL).all())
+
+
+def _certain(answer: Array) -> Array:
+    """The answer of a model that has no doubt: one class of all, or yes or no to each."""
+    classes = answer.shape[-1] if answer.ndim > 1 else 1
+    of_all = classes > 1 and bool((np.abs(answer.sum(axis=-1) - 1) < _SUM_OF_ALL).all())
+    return one_hot(answer.argmax(axis=-1), classes) if of_all else np.rint(answer)
+
+
+def _onward(answer: Array) -> Array:
+    """The mean distance to the mean answer, in the direction in which each number leaves it.
+
+    Where all instances are answered alike it is the size of the answer, or one.
+    """
+    leaves = answer - answer.mean(axis=0)
+    size = np.abs(answer).max()
+    spread = np.abs(leaves).mean()
+    return np.where(leaves < 0, -1.0, 1.0) * (spread if spread > _ALIKE * size else size or 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Protocol
 
@@ -19,8 +19,9 @@ from outvote.mutate.tools import Tools
 class Rule(Protocol):
     """What a file in `rules` offers."""
 
-    NAME: str  # as in LEMON, section 3.1
-    TITLE: str
+    NAME: str  # that users give, and reports show
+    GROUP: str  # whose it is; a strategy says which groups it uses
+    TITLE: str  # what it does, in a few words: docs/fuzz.md has them
 
     def sites(self, subject: Subject, tools: Tools) -> Sequence[Any]:
         """Where the rule applies; empty where it does not."""
@@ -59,9 +60,6 @@ def mutate(rule: Rule, subject: Subject, tools: Tools, seed: Sequence[int]) -> S
         return None
     # Exchanging equal neurons, or negating zeros, changes nothing: that is no mutant.
     return None if mutant.model == subject.model else mutant
-
-
-Rules = Mapping[str, Rule]
 
 
 class Impossible(Exception):  # noqa: N818 - no error: this draw did not work out

@@ -63,6 +63,15 @@ class Subject:
     def spec(self, ref: Ref) -> Spec:
         return self.specs[ref.producer][ref.index]
 
+    def float_tensors(self) -> list[Ref]:
+        """What layers give, as far as it is numbers with a fraction, and more than one axis."""
+        return [
+            Ref(layer.name, index)
+            for layer in self.model.layers
+            for index, spec in enumerate(self.specs[layer.name])
+            if spec.is_float and spec.place
+        ]
+
     def reads(self, layer: Layer) -> list[Spec]:
         return [self.spec(ref) for ref in layer.refs()]
 

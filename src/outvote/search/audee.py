@@ -8,44 +8,39 @@ end at any time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from outvote.search.strategy import Choice, Memory, Outcome
+from outvote.search.strategy import Choice, Memory, Offspring
 
 NAME = "audee"
+GROUPS = (NAME,)  # of the rules that it uses
 SHARES = {"NET": 0.7, "ILL": 0.2, "IN": 0.04, "WT": 0.03, "IN-WT": 0.03}
+_SHARE = 0.1  # of a rule that is not among them
 _BRED = 0.5  # of the choices, from variants; the others from the seeds
 
 
-class Strategy:
+class Audee:
     """Any model; rules by fixed shares. Variants that run breed; what was searched does not."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
 
     def ask(self) -> Choice:
-        memory, rules = self._memory, self._memory.audee_rules
-        weights = [SHARES[name] for name in rules]
+        memory, rules = self._memory, self._memory.rules_of(NAME)
+        weights = [SHARES.get(name, _SHARE) for name in rules]
         rule = memory.rng.choice(rules, p=[weight / sum(weights) for weight in weights])
-        first = memory.members[: max(1, len(memory.members) - self._variants)]
-        pool = memory.members if memory.rng.random() < _BRED else first
+        bred = memory.rng.random() < _BRED
+        pool = memory.members if bred else memory.members[: memory.seeds]
         return Choice(pool[int(memory.rng.integers(len(pool)))].number, str(rule))
 
-    def tell(self, choice: Choice, outcome: Outcome) -> bool:
-        if outcome.child is None:
+    def tell(self, choice: Choice, offspring: Offspring) -> bool:
+        if offspring.child is None:
             return False
-        self._memory.learn(choice, outcome)
-        return choice.rule == "NET" and self._memory.join(outcome)
+        self._memory.learn(choice, offspring)
+        return self._memory.join(offspring)
 
     def state(self) -> dict[str, Any]:
         return self._memory.state()
 
-    def members(self) -> Sequence[int]:
-        return [member.number for member in self._memory.members]
 
-    @property
-    def _variants(self) -> int:
-        """Members that joined later: seeds have the lowest numbers, in a row from 1."""
-        numbers = [member.number for member in self._memory.members]
-        return sum(number != place + 1 for place, number in enumerate(numbers))
+STRATEGY = Audee

@@ -89,7 +89,14 @@ def inconsistency_fitness(logits: Sequence[Array]) -> Array:
 
 
 def nan_fitness(logits: Array) -> Array:
-    """How far the logits of one target spread (section 2.4.4): from there they overflow."""
+    """How far the logits of one target spread (section 2.4.4): from there they overflow.
+
+    One logit z says what two say that are z and 0 (a sigmoid is a softmax over them), so it spreads
+    from zero. What is infinite spreads infinitely.
+    """
     rows = np.asarray(logits, np.float64).reshape(len(logits), -1)
+    if rows.shape[1] == 1:
+        rows = np.concatenate([rows, np.zeros_like(rows)], axis=1)
     with np.errstate(invalid="ignore", over="ignore"):
-        return np.asarray(rows.max(axis=1) - rows.min(axis=1))
+        spread = rows.max(axis=1) - rows.min(axis=1)
+    return np.asarray(np.where(np.isfinite(rows).all(axis=1), spread, np.inf))

@@ -6,19 +6,23 @@ building large models around them.
 
 from __future__ import annotations
 
-from outvote.search import random
-from outvote.search.strategy import Choice, Outcome
+from dataclasses import replace
+
+from outvote.search.random import Unguided
+from outvote.search.strategy import Choice, Memory, Offspring
 
 NAME = "layers"
+GROUPS = (NAME,)  # of the rules that it uses
 
 
-class Strategy(random.Strategy):
+class Layers(Unguided):
     """Any model of the pool; the pool does not grow."""
 
-    def rules(self) -> list[str]:
-        return self._memory.rules_of(NAME)
+    def __init__(self, memory: Memory) -> None:
+        super().__init__(memory, GROUPS)
 
-    def tell(self, choice: Choice, outcome: Outcome) -> bool:
-        if outcome.child is not None:
-            self._memory.learn(choice, outcome)
-        return False
+    def tell(self, choice: Choice, offspring: Offspring) -> bool:
+        return super().tell(choice, replace(offspring, breeds=False))
+
+
+STRATEGY = Layers

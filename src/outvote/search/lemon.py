@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from outvote.search.strategy import Choice, Memory, Outcome
+from outvote.search.strategy import Choice, Memory, Offspring
 
 NAME = "lemon"
+GROUPS = (NAME,)  # of the rules that it uses
 P = 0.08  # of the geometric distribution over the ranks of the rules (section 4.4)
 
 
-class Strategy:
+class Lemon:
     """Roulette wheel over seeds (equations 4, 5), Metropolis-Hastings over rules (equation 6)."""
 
     def __init__(self, memory: Memory) -> None:
@@ -20,17 +20,14 @@ class Strategy:
     def ask(self) -> Choice:
         return Choice(self._seed(), self._rule())
 
-    def tell(self, choice: Choice, outcome: Outcome) -> bool:
+    def tell(self, choice: Choice, offspring: Offspring) -> bool:
         """A mutant joins the pool when its ACC is not below its seed's (Algorithm 1, line 23)."""
-        if outcome.child is None:
+        if offspring.child is None:
             return False
-        return self._memory.learn(choice, outcome) and self._memory.join(outcome)
+        return self._memory.learn(choice, offspring) and self._memory.join(offspring)
 
     def state(self) -> dict[str, Any]:
         return self._memory.state()
-
-    def members(self) -> Sequence[int]:
-        return [member.number for member in self._memory.members]
 
     def _seed(self) -> int:
         """Roulette wheel on 1 / (times chosen + 1)."""
@@ -46,7 +43,7 @@ class Strategy:
     def _rule(self) -> str:
         """Accept rule b after a with probability min(1, (1 - p)^(k_b - k_a))."""
         memory = self._memory
-        ranked = sorted(memory.lemon_rules, key=lambda name: -memory.tallies[name].ratio)
+        ranked = sorted(memory.rules_of(NAME), key=lambda name: -memory.tallies[name].ratio)
         if memory.last not in ranked:
             return str(memory.rng.choice(ranked))
         before = ranked.index(memory.last)
@@ -54,3 +51,6 @@ class Strategy:
             after = int(memory.rng.integers(len(ranked)))
             if memory.rng.random() < (1 - P) ** (after - before):
                 return ranked[after]
+
+
+STRATEGY = Lemon

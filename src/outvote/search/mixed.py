@@ -8,51 +8,58 @@ one pool of models, so each breeds from what the others kept.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from outvote.search import audee, layers, lemon, random
-from outvote.search.strategy import Choice, Memory, Outcome
-from outvote.search.strategy import Strategy as Arm
+from outvote.search.strategy import Choice, Memory, Offspring, Strategy
 
 NAME = "mixed"
+_ARMS = (lemon, random, audee, layers)
+GROUPS = tuple(dict.fromkeys(group for arm in _ARMS for group in arm.GROUPS))
 EXPLORATION = 0.2  # findings are rare: UCB1's own 1.4 would never tell the arms apart
+_PATIENCE = 20  # choices in a row whose rule does not apply, before the others go first
 
 
-class Strategy:
+class Mixed:
     """Asks the strategy with the best upper bound of its yield."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._arms: dict[str, Arm] = {}
-        if memory.lemon_rules:
-            self._arms = {"lemon": lemon.Strategy(memory), "random": random.Strategy(memory)}
-        if memory.audee_rules:
-            self._arms["audee"] = audee.Strategy(memory)
-        if memory.rules_of("layers"):
-            self._arms["layers"] = layers.Strategy(memory)
+        self._arms: dict[str, Strategy] = {
+            arm.NAME: arm.STRATEGY(memory)
+            for arm in _ARMS
+            if any(memory.rules_of(group) for group in arm.GROUPS)
+        }
         for name in self._arms:
             memory.arms.setdefault(name, [0, 0])
+            memory.misses.setdefault(name, 0)
 
     def ask(self) -> Choice:
-        name = max(self._arms, key=self._bound)
+        name = max(self._arms, key=lambda arm: (not self._in_vain(arm), self._bound(arm)))
         self._memory.arms[name][0] += 1  # now, so that a generation asks them all
         return replace(self._arms[name].ask(), by=name)
 
-    def tell(self, choice: Choice, outcome: Outcome) -> bool:
-        if outcome.child is None:
-            self._memory.arms[choice.by][0] -= 1  # nothing was run: that says nothing
+    def tell(self, choice: Choice, offspring: Offspring) -> bool:
+        memory = self._memory
+        if offspring.child is None:
+            memory.arms[choice.by][0] -= 1  # nothing was run: that says nothing
+            memory.misses[choice.by] += 1
             return False
-        self._memory.arms[choice.by][0] += outcome.cost - 1
-        self._memory.arms[choice.by][1] += min(1, outcome.found)
-        return self._arms[choice.by].tell(choice, outcome)
+        memory.misses[choice.by] = 0
+        memory.arms[choice.by][0] += offspring.cost - 1
+        memory.arms[choice.by][1] += min(1, offspring.found)
+        joined = self._arms[choice.by].tell(choice, offspring)
+        if joined:  # whose rules applied to no model so far may use this one
+            memory.misses.update(dict.fromkeys(memory.misses, 0))
+        return joined
 
     def state(self) -> dict[str, Any]:
         return self._memory.state()
 
-    def members(self) -> Sequence[int]:
-        return [member.number for member in self._memory.members]
+    def _in_vain(self, name: str) -> bool:
+        """Whether none of its rules seems to apply to any model there is."""
+        return self._memory.misses[name] >= _PATIENCE
 
     def _bound(self, name: str) -> float:
         used, found = self._memory.arms[name]
@@ -60,3 +67,6 @@ class Strategy:
             return math.inf
         total = sum(self._memory.arms[arm][0] for arm in self._arms)
         return found / used + EXPLORATION * math.sqrt(math.log(total) / used)
+
+
+STRATEGY = Mixed

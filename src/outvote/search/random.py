@@ -5,33 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from outvote.search.strategy import Choice, Memory, Outcome
+from outvote.search.strategy import Choice, Memory, Offspring
 
 NAME = "random"
+GROUPS = ("lemon",)  # of the rules that it uses
 
 
-class Strategy:
+class Unguided:
     """Any seed, any rule; every mutant that runs may breed."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Memory, groups: Sequence[str] = GROUPS) -> None:
         self._memory = memory
+        self._rules = sorted(rule for group in groups for rule in memory.rules_of(group))
 
     def ask(self) -> Choice:
         memory = self._memory
         seed = memory.members[int(memory.rng.integers(len(memory.members)))]
-        return Choice(seed.number, str(memory.rng.choice(self.rules())))
+        return Choice(seed.number, str(memory.rng.choice(self._rules)))
 
-    def rules(self) -> list[str]:
-        return sorted(self._memory.lemon_rules)
-
-    def tell(self, choice: Choice, outcome: Outcome) -> bool:
-        if outcome.child is None:
+    def tell(self, choice: Choice, offspring: Offspring) -> bool:
+        if offspring.child is None:
             return False
-        self._memory.learn(choice, outcome)
-        return self._memory.join(outcome)
+        self._memory.learn(choice, offspring)
+        return self._memory.join(offspring)
 
     def state(self) -> dict[str, Any]:
         return self._memory.state()
 
-    def members(self) -> Sequence[int]:
-        return [member.number for member in self._memory.members]
+
+STRATEGY = Unguided

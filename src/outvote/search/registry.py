@@ -1,4 +1,7 @@
-"""The strategies, found by their folder: each file with a NAME and a `Strategy` is one."""
+"""The strategies, found by their folder: each file with a NAME is one.
+
+It also has `GROUPS`, of the rules that it uses, and `STRATEGY`, which is made of a `Memory`.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,22 @@ from outvote.search.strategy import Memory, Strategy
 
 
 def strategies() -> dict[str, Any]:
-    """The class of every strategy by the name users give."""
+    """The file of every strategy, by the name users give."""
     found = {}
     for item in pkgutil.iter_modules(search.__path__):
         module: Any = importlib.import_module(f"{search.__name__}.{item.name}")
         if hasattr(module, "NAME"):
-            found[module.NAME] = module.Strategy
+            found[module.NAME] = module
     return found
 
 
-def strategy(name: str, memory: Memory) -> Strategy:
+def find_strategy(name: str) -> Any:
     known = strategies()
     if name not in known:
         raise UsageError(f"there is no strategy {name!r}; choose from {', '.join(sorted(known))}")
-    made: Strategy = known[name](memory)
+    return known[name]
+
+
+def strategy(name: str, memory: Memory) -> Strategy:
+    made: Strategy = find_strategy(name).STRATEGY(memory)
     return made

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,18 +18,8 @@ class Choice:
     by: str = ""  # the strategy that chose, where several do
 
 
-# AUDEE: other parameters, illegal ones, and the search over inputs, weights, or both.
-AUDEE_RULES = ("NET", "ILL", "IN", "WT", "IN-WT")
-_GROUPS = {**dict.fromkeys(AUDEE_RULES, "audee"), "BR": "layers"}
-
-
-def group_of(rule: str) -> str:
-    """Whose a rule is: audee's, ours (layers), and all others LEMON's."""
-    return _GROUPS.get(rule, "lemon")
-
-
 @dataclass(frozen=True)
-class Outcome:
+class Offspring:
     """What came of a choice. `child` is None where the rule did not apply or nothing ran.
 
     `acc` is LEMON's ACC: the inconsistencies of the mutant, summed over inputs and pairs.
@@ -46,12 +36,11 @@ class Strategy(Protocol):
     """Proposes and learns. Its state is plain data, so that a campaign can stop and go on."""
 
     def ask(self) -> Choice: ...
-    def tell(self, choice: Choice, outcome: Outcome) -> bool:
-        """Learn from a mutant; True when it joined the pool."""
+    def tell(self, choice: Choice, offspring: Offspring) -> bool:
+        """Learn; True when the mutant joins the pool."""
         ...
 
     def state(self) -> dict[str, Any]: ...
-    def members(self) -> Sequence[int]: ...
 
 
 @dataclass
@@ -80,54 +69,53 @@ class Memory:
     """What a strategy knows. It is saved and restored as a whole."""
 
     members: list[Member]
+    seeds: int  # so many of the members are initial models; they come first
     tallies: dict[str, Tally]
+    groups: dict[str, str]  # whose each rule is: lemon's, audee's, ...
     rng: np.random.Generator
     last: str | None = None
     arms: dict[str, list[int]] = field(default_factory=dict)  # strategy → requests, new findings
-
-    @property
-    def lemon_rules(self) -> list[str]:
-        return self.rules_of("lemon")
-
-    @property
-    def audee_rules(self) -> list[str]:
-        return self.rules_of("audee")
+    misses: dict[str, int] = field(default_factory=dict)  # strategy → choices in vain, in a row
 
     def rules_of(self, group: str) -> list[str]:
-        return [name for name in self.tallies if group_of(name) == group]
+        return [name for name in self.tallies if self.groups[name] == group]
 
     @staticmethod
-    def new(seeds: Mapping[int, float], rules: Sequence[str], seed: int) -> Memory:
-        """For the initial models, given with their ACC."""
+    def new(seeds: Mapping[int, float], rules: Mapping[str, str], seed: int) -> Memory:
+        """For the initial models, given with their ACC, and the rules, given with their group."""
         members = [Member(number, acc) for number, acc in seeds.items()]
         rng = np.random.default_rng([seed, 0x5EA6C8])
-        return Memory(members, {rule: Tally() for rule in sorted(rules)}, rng)
+        tallies = {rule: Tally() for rule in sorted(rules)}
+        return Memory(members, len(members), tallies, dict(rules), rng)
 
-    def learn(self, choice: Choice, outcome: Outcome) -> bool:
+    def learn(self, choice: Choice, offspring: Offspring) -> bool:
         """Count a choice that gave a mutant; True when the mutant amplifies (Algorithm 1)."""
         parent = next(member for member in self.members if member.number == choice.parent)
         parent.chosen += 1
-        amplified = outcome.acc is not None and outcome.acc >= parent.acc
+        amplified = offspring.acc is not None and offspring.acc >= parent.acc
         tally = self.tallies[choice.rule]
         tally.used += 1
         tally.succeeded += amplified
         self.last = choice.rule
         return amplified
 
-    def join(self, outcome: Outcome) -> bool:
+    def join(self, offspring: Offspring) -> bool:
         """Take a mutant into the pool, if it may breed."""
-        if outcome.child is None or outcome.acc is None or not outcome.breeds:
+        if offspring.child is None or offspring.acc is None or not offspring.breeds:
             return False
-        self.members.append(Member(outcome.child, outcome.acc))
+        self.members.append(Member(offspring.child, offspring.acc))
         return True
 
     def state(self) -> dict[str, Any]:
         return {
             "members": [[m.number, m.acc, m.chosen] for m in self.members],
+            "seeds": self.seeds,
             "tallies": {name: [t.used, t.succeeded] for name, t in self.tallies.items()},
+            "groups": self.groups,
             "rng": self.rng.bit_generator.state,
             "last": self.last,
             "arms": self.arms,
+            "misses": self.misses,
         }
 
     @staticmethod
@@ -136,8 +124,11 @@ class Memory:
         rng.bit_generator.state = state["rng"]
         return Memory(
             [Member(*row) for row in state["members"]],
+            state["seeds"],
             {name: Tally(*row) for name, row in state["tallies"].items()},
+            dict(state["groups"]),
             rng,
             state["last"],
-            {name: list(row) for name, row in state.get("arms", {}).items()},
+            {name: list(row) for name, row in state["arms"].items()},
+            dict(state["misses"]),
         )

@@ -51,9 +51,9 @@ class Climb:
         farthest = np.full(len(rows), -1.0)
         for generation in range(self._settings.generations + 1):
             logits, judged = self._evolution.measure(genome.model, inputs)
-            before = float(judged.fitness[0]) if not generation else before
-            better = ~(judged.fitness <= farthest)
-            farthest = np.where(better, judged.fitness, farthest)
+            before = float(judged.values[0]) if not generation else before
+            better = ~(judged.values <= farthest)
+            farthest = np.where(better, judged.values, farthest)
             best = [_chosen(better, new, old) for new, old in zip(inputs, best, strict=True)]
             if judged.failure or generation == self._settings.generations or not logits:
                 break

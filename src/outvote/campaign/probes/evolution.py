@@ -39,10 +39,10 @@ class Evolved:
 
 
 @dataclass(frozen=True)
-class Measured:
-    """Fitness of every chromosome, and what failed, if anything did."""
+class Fitness:
+    """The fitness of every chromosome, and what failed, if anything did."""
 
-    fitness: Array
+    values: Array
     failure: str = ""
     row: int = 0  # which chromosome failed
 
@@ -67,15 +67,15 @@ class Evolution:
             judged = self._judge(genome, rows)
             evaluations += len(rows)
             if not population.generation:
-                before = float(judged.fitness[0])
+                before = float(judged.values[0])
             if judged.failure or population.finished or spent():
                 break
-            population.tell(judged.fitness)
-        best = judged.row if judged.failure else int(np.nanargmax(judged.fitness))
+            population.tell(judged.values)
+        best = judged.row if judged.failure else int(judged.values.argmax())
         return Evolved(
             genome.model_of(rows[best]),
             genome.inputs(rows if genome.shares_weights else rows[best : best + 1]),
-            float(judged.fitness[best]),
+            float(judged.values[best]),
             before,
             evaluations,
             population.generation + 1 if genome.shares_weights else evaluations,
@@ -83,7 +83,7 @@ class Evolution:
             time.monotonic() - began,
         )
 
-    def _judge(self, genome: Genome, rows: Array) -> Measured:
+    def _judge(self, genome: Genome, rows: Array) -> Fitness:
         inputs = genome.inputs(rows)
         if genome.shares_weights:
             return self.measure(genome.model, inputs)[1]
@@ -95,33 +95,33 @@ class Evolution:
         fitness = np.zeros(len(rows))
         for i, runs in enumerate(self._pool.ask_each(self._names, requests)):
             one = self._of_runs(runs, 1)
-            fitness[i] = one.fitness[0]
+            fitness[i] = one.values[0]
             if one.failure:
-                return Measured(fitness, one.failure, i)
-        return Measured(fitness)
+                return Fitness(fitness, one.failure, i)
+        return Fitness(fitness)
 
-    def measure(self, model: Model, inputs: Sequence[Array]) -> tuple[dict[str, Array], Measured]:
+    def measure(self, model: Model, inputs: Sequence[Array]) -> tuple[dict[str, Array], Fitness]:
         """The logits of every target that gave any, and what they say of each row."""
         runs = self._pool.ask_all(self._names, self._request(model, inputs))
         logits = {name: run.arrays[0] for name, run in runs.items() if run.ok}
         return logits, self._of_runs(runs, len(inputs[0]))
 
-    def _of_runs(self, runs: Mapping[str, Run], count: int) -> Measured:
+    def _of_runs(self, runs: Mapping[str, Run], count: int) -> Fitness:
         if any(run.outcome in _DEATHS for run in runs.values()):
-            return Measured(np.zeros(count), "crash")
+            return Fitness(np.zeros(count), "crash")
         ran = [run for run in runs.values() if run.ok]
         raised = any(run.outcome is Outcome.ERROR for run in runs.values())
         if raised and ran:
-            return Measured(np.zeros(count), "crash")
+            return Fitness(np.zeros(count), "crash")
         if len(ran) < min(2, len(self._names)):  # gaps, or a model that none can run
-            return Measured(np.zeros(count))
+            return Fitness(np.zeros(count))
         logits = [np.asarray(run.arrays[0]) for run in ran]
         if len(self._names) == 1:
             bad = run_flags(ran[0])
             worst = int(bad.argmax())
-            return Measured(nan_fitness(logits[0]), "nan" if bad.any() else "", worst)
+            return Fitness(nan_fitness(logits[0]), "nan" if bad.any() else "", worst)
         if len({array.shape for array in logits}) > 1:
-            return Measured(np.zeros(count), "crash")
+            return Fitness(np.zeros(count), "crash")
         return _judge_pair(logits)
 
     def _request(self, model: Model, inputs: Sequence[Array]) -> Request:
@@ -150,17 +150,17 @@ def run_flags(run: Run) -> Array:
     return np.asarray(run.arrays[1], bool)
 
 
-def _judge_pair(logits: Sequence[Array]) -> Measured:
+def _judge_pair(logits: Sequence[Array]) -> Fitness:
     """Labels that differ are an inconsistency (Definition 2); so is NaN on some targets only."""
     flat = [array.reshape(len(array), -1) for array in logits]
     fitness = inconsistency_fitness(flat)
     bad = np.stack([np.isnan(array).any(axis=1) for array in flat])
     one_sided = bad.any(axis=0) & ~bad.all(axis=0)
     if one_sided.any():
-        return Measured(fitness, "nan", int(one_sided.argmax()))
+        return Fitness(fitness, "nan", int(one_sided.argmax()))
     if flat[0].shape[1] > 1:
         labels = np.stack([np.nan_to_num(a, nan=-np.inf).argmax(axis=1) for a in flat])
         apart = (labels != labels[0]).any(axis=0) & ~bad.any(axis=0)
         if apart.any():
-            return Measured(fitness, "labels", int(apart.argmax()))
-    return Measured(fitness)
+            return Fitness(fitness, "labels", int(apart.argmax()))
+    return Fitness(fitness)

@@ -88,7 +88,7 @@ def attempt_on(
 
 
 def refusals(runs: Mapping[str, Run]) -> Refusals:
-    return Refusals(runs, {}, {}, (), ())
+    return Refusals(runs, {}, {}, (), {})
 
 
 def findings_of(attempt: Attempt, judged: Refusals, targets: Mapping[str, Target]) -> list[Finding]:

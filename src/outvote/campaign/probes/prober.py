@@ -28,6 +28,7 @@ from outvote.search.genetic import LEVELS
 from outvote.store.rows import Birth
 
 PROBES = ("ILL", *LEVELS)
+GROUP = "audee"  # whose they are, as a rule says of itself
 MOST_WEIGHTS = 4_000_000  # larger models do not evolve their weights: a population must fit
 
 

@@ -19,7 +19,7 @@ from outvote.findings.gate import STRICT, Gate
 from outvote.report import write_all
 from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import LocalPool
-from outvote.search.registry import strategies
+from outvote.search.registry import find_strategy
 from outvote.store.comparison import compared
 from outvote.store.store import FILE, Store
 from outvote.store.summary import fuzz_result
@@ -39,7 +39,6 @@ def start(
     """A new campaign in an empty folder. `ready` makes targets with versions ready to start."""
     check_files(job.seeds)
     chosen_rules(job.rules, job.dialect)
-    _require_strategy(job.strategy)
     rules_of(job)
     if len(job.targets) < 2:
         raise UsageError(
@@ -54,7 +53,7 @@ def start(
 
 def require_rival(job: FuzzJob, rival: str, out: Path) -> None:
     """Say what is in the way of `start_rival` before the first campaign is run."""
-    _require_strategy(rival)
+    find_strategy(rival)
     if rival == job.strategy:
         raise UsageError(f"--compare {rival} is the strategy of the campaign; name another")
     if (out / rival / FILE).exists():
@@ -74,11 +73,6 @@ def start_rival(
     with closing(Store(out, create=False)) as store:
         store.note("rivals", [rival])
     return report(out, gate)
-
-
-def _require_strategy(name: str) -> None:
-    if name not in strategies():
-        raise UsageError(f"there is no strategy {name!r}; choose from {', '.join(strategies())}")
 
 
 def resume(

@@ -10,7 +10,8 @@ from outvote.core.model import Layer
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
 
-NAME, TITLE = "LR", "layer removal"
+NAME, GROUP = "LR", "lemon"
+TITLE = "layer removal"
 
 
 def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:

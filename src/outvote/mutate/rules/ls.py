@@ -13,7 +13,8 @@ from outvote.core.model import Layer
 from outvote.mutate.subject import Spec, Subject
 from outvote.mutate.tools import Tools
 
-NAME, TITLE = "LS", "layer switch"
+NAME, GROUP = "LS", "lemon"
+TITLE = "layer switch"
 Pair = tuple[Layer, Layer]
 
 

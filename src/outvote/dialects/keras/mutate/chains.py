@@ -117,14 +117,17 @@ class Chain:
         self.must("Discretization", {"bin_boundaries": _BOUNDARIES})
 
     def restore(self, spec: Spec) -> None:
-        """Lead back to the shape the chain began with, and add what was there."""
-        if not self.spec.is_float or self.spec.dtype != spec.dtype:
-            self.must("Rescaling", {"scale": 1.0})
+        """Lead back to a shape and a type, such as those that the chain began with."""
         place = [n for n in spec.place if n is not None]
         if len(place) != len(spec.place):
             raise Impossible(f"a free dimension in {spec}")
+        if self.spec.dtype != spec.dtype:
+            if not spec.is_float:
+                raise Impossible(f"{self.spec.dtype} cannot become {spec.dtype}")
+            self.must("Rescaling", {"scale": 1.0, "dtype": spec.dtype})
         self.reshape(place)
-        self.must("Add", {}, also=[self._start], joined=True, keep=spec)
+        if self.spec != spec:
+            raise Impossible(f"{self.spec} is not {spec}")
 
     def inserted(self) -> Subject:
         return self._subject.inserted(self._start, self.layers, self.specs)

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from outvote.core.model import Layer
+from outvote.dialects.keras.mutate.sites import activated
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
 
-NAME, TITLE = "AFRm", "activation function removal"
+NAME, GROUP = "AFRm", "lemon"
+TITLE = "activation function removal"
 
 
 def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:
@@ -19,12 +21,3 @@ def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:
 
 def apply(subject: Subject, site: Layer, tools: KerasTools, rng: np.random.Generator) -> Subject:
     return subject.with_object(site, config={**site.config, "activation": "linear"})
-
-
-def activated(subject: Subject) -> list[Layer]:
-    """The first call of every layer object that has an activation other than the linear one."""
-    return [
-        layer
-        for layer in subject.model.layers
-        if layer.shares is None and layer.config.get("activation") not in (None, "linear")
-    ]

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from outvote.core.model import Layer
-from outvote.dialects.keras.mutate.rules.afrm import activated
+from outvote.dialects.keras.mutate.sites import activated
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
 
-NAME, TITLE = "AFRp", "activation function replacement"
+NAME, GROUP = "AFRp", "lemon"
+TITLE = "activation function replacement"
 _OTHER_SHAPE = ("glu",)
 
 

@@ -8,26 +8,32 @@ seldom gives them (`unusual.py`) or compute in another type.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from outvote.core.model import Ref
 from outvote.dialects.keras.mutate.catalogue import Kind
 from outvote.dialects.keras.mutate.chains import Chain
 from outvote.dialects.keras.mutate.parameters import DTYPE, parameter
-from outvote.dialects.keras.mutate.rules.mla import sites
+from outvote.dialects.keras.mutate.sites import foldable
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.dialects.keras.mutate.unusual import prepare
 from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Subject
 
-__all__ = ["NAME", "TITLE", "apply", "sites"]
-NAME, TITLE = "BR", "new layer on a branch"
+NAME, GROUP = "BR", "layers"
+TITLE = "new layer on a branch"
 _KINDS = 20
 _TRIES = 6
 _DRAWN = 0.7  # of the parameters: more than usual, for nothing has to fit
 _CORNERS = 0.33
 _OTHER_TYPES = 0.15
 _UNUSUAL = 0.35
+
+
+def sites(subject: Subject, tools: KerasTools) -> Sequence[Ref]:
+    return foldable(subject)
 
 
 def apply(subject: Subject, site: Ref, tools: KerasTools, rng: np.random.Generator) -> Subject:

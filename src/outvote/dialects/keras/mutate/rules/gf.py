@@ -1,6 +1,6 @@
 """Gaussian fuzzing: adds noise to the weights of some neurons.
 
-Its deviation is a tenth of the deviation of the layer's weights (LEMON, section 3.1).
+Its deviation is a tenth of that of the weights of all neurons of the layer (LEMON, section 3.1).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.model import Layer
 from outvote.dialects.keras.mutate.neurons import (
+    is_float,
     layers_with_neurons,
     neuron_count,
     pick,
@@ -21,7 +22,8 @@ from outvote.dialects.keras.mutate.neurons import (
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
 
-NAME, TITLE = "GF", "gaussian fuzzing"
+NAME, GROUP = "GF", "lemon"
+TITLE = "gaussian fuzzing"
 _DEVIATION = 0.1
 
 
@@ -31,11 +33,21 @@ def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:
 
 def apply(subject: Subject, site: Layer, tools: KerasTools, rng: np.random.Generator) -> Subject:
     chosen = pick(neuron_count(site, tools.blobs), rng)
+    sigma = _DEVIATION * _deviation(site, tools)
 
     def noisy(columns: Array) -> Array:
         changed = columns.copy()
-        sigma = _DEVIATION * float(columns.std()) or _DEVIATION
         changed[:, chosen] += rng.normal(0, sigma, (len(columns), len(chosen)))
         return changed
 
     return with_columns(subject, site, tools.blobs, noisy, spare=statistics())
+
+
+def _deviation(layer: Layer, tools: KerasTools) -> float:
+    """Of all weights of the layer together; 0 where they are alike, and then there is no mutant."""
+    values = [
+        np.asarray(tools.blobs.get(weight.digest), np.float64).reshape(-1)
+        for weight in layer.weights
+        if is_float(weight, tools.blobs) and weight.name not in statistics()
+    ]
+    return float(np.concatenate(values).std()) if values else 0.0

@@ -11,15 +11,15 @@ from outvote.dialects.keras.mutate.chains import Chain
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
 
-NAME, TITLE = "LA", "layer addition"
+NAME, GROUP = "LA", "lemon"
+TITLE = "layer addition"
 
 
 def sites(subject: Subject, tools: KerasTools) -> Sequence[Ref]:
     return [
-        Ref(layer.name, index)
-        for layer in subject.model.layers
-        for index, spec in enumerate(subject.specs[layer.name])
-        if spec.is_float and spec.place and tools.catalogue.fitting(len(spec.place))
+        ref
+        for ref in subject.float_tensors()
+        if tools.catalogue.fitting(len(subject.spec(ref).place))
     ]
 
 

@@ -1,7 +1,7 @@
 """Multi-layer addition: inserts a chain of layers that as a whole preserves the shape.
 
 Any kind can stand in the chain: it is led to a shape that the kind takes, and led back behind it.
-What the chain makes is added to what was there, so that the signal gets through.
+Whoever read the tensor before it reads the chain's end (LEMON, section 3.1).
 """
 
 from __future__ import annotations
@@ -12,20 +12,17 @@ import numpy as np
 
 from outvote.core.model import Ref
 from outvote.dialects.keras.mutate.chains import Chain
+from outvote.dialects.keras.mutate.sites import foldable
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
 
-NAME, TITLE = "MLA", "multi-layer addition"
+NAME, GROUP = "MLA", "lemon"
+TITLE = "multi-layer addition"
 _MOST = 3
 
 
 def sites(subject: Subject, tools: KerasTools) -> Sequence[Ref]:
-    return [
-        Ref(layer.name, index)
-        for layer in subject.model.layers
-        for index, spec in enumerate(subject.specs[layer.name])
-        if spec.is_float and spec.place and spec.size
-    ]
+    return foldable(subject)
 
 
 def apply(subject: Subject, site: Ref, tools: KerasTools, rng: np.random.Generator) -> Subject:

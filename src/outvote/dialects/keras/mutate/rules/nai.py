@@ -21,7 +21,8 @@ from outvote.dialects.keras.mutate.neurons import (
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
 
-NAME, TITLE = "NAI", "neuron activation inverse"
+NAME, GROUP = "NAI", "lemon"
+TITLE = "neuron activation inverse"
 
 
 def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:

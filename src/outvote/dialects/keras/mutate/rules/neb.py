@@ -16,7 +16,8 @@ from outvote.dialects.keras.mutate.neurons import layers_with_neurons, neuron_co
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
 
-NAME, TITLE = "NEB", "neuron effect block"
+NAME, GROUP = "NEB", "lemon"
+TITLE = "neuron effect block"
 # Kernels whose last axis but one is what they read, in channels.
 _READERS = tuple(
     "Dense Conv1D Conv2D Conv3D LSTM GRU SimpleRNN SeparableConv1D SeparableConv2D".split()

@@ -22,7 +22,8 @@ from outvote.dialects.keras.mutate.variants import can_vary, current, same, vari
 from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Subject
 
-NAME, TITLE = "NET", "parameter mutation"
+NAME, GROUP = "NET", "audee"
+TITLE = "parameter mutation"
 _TRIES = 12
 _MOST = 3  # parameters changed at once
 _CORNERS = 0.5
@@ -89,9 +90,5 @@ def _led_back(
     if outputs == (wanted,):
         return changed
     chain = Chain(changed, Ref(layer.name), tools, rng)
-    if chain.spec.dtype != wanted.dtype:
-        if not wanted.is_float:
-            raise Impossible(f"{chain.spec.dtype} cannot become {wanted.dtype}")
-        chain.must("Rescaling", {"scale": 1.0, "dtype": wanted.dtype})
-    chain.reshape([n for n in wanted.place if n is not None])
-    return chain.inserted() if chain.layers else changed
+    chain.restore(wanted)
+    return chain.inserted()

@@ -12,7 +12,8 @@ from outvote.dialects.keras.mutate.neurons import layers_with_neurons, neuron_co
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
 
-NAME, TITLE = "NS", "neuron switch"
+NAME, GROUP = "NS", "lemon"
+TITLE = "neuron switch"
 
 
 def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:

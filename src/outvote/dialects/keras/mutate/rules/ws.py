@@ -18,7 +18,8 @@ from outvote.dialects.keras.mutate.neurons import (
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.subject import Subject
 
-NAME, TITLE = "WS", "weight shuffling"
+NAME, GROUP = "WS", "lemon"
+TITLE = "weight shuffling"
 
 
 def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:

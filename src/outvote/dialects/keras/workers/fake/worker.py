@@ -330,6 +330,8 @@ MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
     "lie": lambda outputs: [o * np.float32(1.01) for o in outputs],
     "murmur": lambda outputs: [o * np.float32(1 + 1e-4) for o in outputs],
     "whisper": lambda outputs: [o * np.float32(1 + 1e-6) for o in outputs],
+    "late": lambda outputs: [np.concatenate([o[:1], o[1:] * np.float32(1.01)]) for o in outputs],
+    "loud": lambda outputs: [o * np.where(abs(o) > 9, np.float32(1.01), 1) for o in outputs],
     "permute": lambda outputs: [o[..., ::-1].copy() for o in outputs],
     "nan": lambda outputs: [np.where(o == o.max(), np.float32(np.nan), o) for o in outputs],
     "shape": lambda outputs: [o[..., :-1] for o in outputs],
