@@ -84,7 +84,11 @@ def test_the_change_rate_is_that_of_the_paper_with_an_epsilon_that_grows() -> No
 
 @pytest.fixture
 def dense_model(fake_model: Path) -> Path:
+    """The fake model with parameters, and with a layer more that is like `d2`, but not `d1`."""
     data = json.loads(fake_model.read_text())
+    second = next(layer for layer in data["layers"] if layer["name"] == "d2")
+    data["layers"].insert(3, {**second, "name": "d3", "inputs": ["d2"]})
+    data["layers"][4]["inputs"] = ["d3", "d1"]
     for layer in data["layers"]:
         if layer["kind"] == "Dense":
             layer["config"] = {"units": 6}
@@ -98,8 +102,8 @@ def test_a_whole_case_on_fake_targets(dense_model: Path, fake_data: Path, tmp_pa
     result = locate(job, tmp_path)
     (pair,) = result["pairs"]
     assert pair["targets"] == ["a", "bad"]
-    assert [(s["layer"], s["causes"]) for s in pair["suspects"]] == [("d1", []), ("d2", [])]
-    assert pair["suspects"][1]["same_as"] == "d1"
+    told = [(s["layer"], s["causes"], s["same_as"]) for s in pair["suspects"]]
+    assert told == [("d1", [], None), ("d2", [], None), ("d3", [], "d2")]
     assert "no single parameter" in result["summary"]
     assert pair["cradle"]
     page = (tmp_path / "report.html").read_text()

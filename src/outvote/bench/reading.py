@@ -67,5 +67,10 @@ def reader(targets: Sequence[Target]) -> Target:
     return min([*targets, *helpers(targets)], key=_order)
 
 
+def builds_layers(target: Target) -> bool:
+    """Whether it says what a layer becomes with other parameters: classic workers only compute."""
+    return target.worker != "keras2"
+
+
 def _order(target: Target) -> tuple[object, ...]:
     return dialect(target.dialect).targets.reading_order(target)

@@ -1,8 +1,8 @@
-"""A layer taken out of its model: a model of its own, fed with what it read there."""
+"""Parts of a model as models of their own: a layer with what it read, layers that are left."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -42,3 +42,14 @@ def one_layer(spoken: str, layer: Layer, given: Sequence[State]) -> tuple[Model,
         kwargs["mask"] = refs[0] if len(refs) == 1 else refs
     alone = replace(layer, args=args, kwargs=kwargs, shares=None)
     return Model("one_layer", tuple(inputs), (alone,), (Ref(layer.name),), spoken), arrays
+
+
+def owned(layers: Iterable[Layer]) -> tuple[Layer, ...]:
+    """Layers that are left of a model: of each shared object the first call left owns it now."""
+    owners: dict[str, str] = {}
+    found = []
+    for layer in layers:
+        owner = owners.setdefault(layer.shares or layer.name, layer.name)
+        shares = None if owner == layer.name else owner
+        found.append(layer if layer.shares == shares else replace(layer, shares=shares))
+    return tuple(found)

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from outvote.core.source import filled
 from outvote.core.target import Target
 
 _TEMPLATE = Path(__file__).parent / "repro_versions.py.txt"
@@ -21,8 +22,7 @@ def has_versions(targets: Iterable[Target]) -> bool:
 def script(title: str, targets: Sequence[Target]) -> str:
     """The text of repro.py."""
     names = json.dumps([target.name for target in targets], indent=4)
-    text = _TEMPLATE.read_text(encoding="utf-8")
-    return text.replace("@TITLE@", title).replace("@TARGETS@", names)
+    return filled(_TEMPLATE, {"TITLE": title, "TARGETS": names})
 
 
 def config(targets: Sequence[Target]) -> str:

@@ -162,21 +162,16 @@ class Localizer:
         rng: np.random.Generator,
     ) -> Effect | None:
         """The largest R that a short search on the layer's own input finds (line 14)."""
-        model, arrays = one_layer(self.spoken, layer, [(array[:1], None) for array, _ in given])
-        parts = [array[0].size for array in arrays]
-        floats = all(array.dtype.kind == "f" for array in arrays)
-        first = np.concatenate([array[0].reshape(-1) for array in arrays]).astype(np.float32)
+        first_row = [(a[:1], None if m is None else m[:1]) for a, m in given]
+        model, arrays = one_layer(self.spoken, layer, first_row)
+        floats = [array for array in arrays if array.dtype.kind == "f"]
+        first = np.concatenate([*(a.reshape(-1) for a in floats), np.zeros(0)]).astype(np.float32)
         ordinary = first[np.isfinite(first)]
-        spread = float(ordinary.std()) if floats and ordinary.size else 0.0
-        scale = np.full(len(first), spread)
-        population = Population(first, scale, SEARCH, rng)
+        spread = float(ordinary.std()) if ordinary.size else 0.0
+        population = Population(first, np.full(len(first), spread), SEARCH, rng)
         worst = 0.0
         while True:
-            rows = np.split(population.ask(), np.cumsum(parts)[:-1], axis=1)
-            feeds = [
-                row.reshape(-1, *array.shape[1:]).astype(array.dtype)
-                for row, array in zip(rows, arrays, strict=True)
-            ]
+            feeds = _feeds(arrays, population.ask())
             runs = self._run(model, feeds, names)
             ended = _failure(runs, names)
             if ended is not None:
@@ -193,6 +188,20 @@ class Localizer:
         blobs = [self.pool.blobs.put(feed) for feed in feeds]
         arguments = {"model": model.to_json(), "inputs": blobs, "batch": len(feeds[0])}
         return self.pool.ask_all(names, Request("run", arguments, steps=1))
+
+
+def _feeds(arrays: Sequence[Array], rows: Array) -> list[Array]:
+    """Chromosomes as batches: genes are the floats; integers and masks stay what they were."""
+    feeds = []
+    taken = 0
+    for array in arrays:
+        if array.dtype.kind == "f":
+            genes = rows[:, taken : taken + array.size]
+            taken += array.size
+            feeds.append(genes.reshape(-1, *array.shape[1:]).astype(array.dtype))
+        else:
+            feeds.append(np.repeat(array, len(rows), axis=0))
+    return feeds
 
 
 def _failure(runs: Mapping[str, Run], names: tuple[str, str]) -> Effect | None:
@@ -224,7 +233,10 @@ def _row(run: Run, index: int) -> Outputs:
 
 
 def _alike(a: Layer, b: Layer) -> bool:
-    def plain(layer: Layer) -> dict[str, Any]:
-        return {key: value for key, value in layer.config.items() if key != "name"}
+    """Whether two layers have the same parameters on tensors and weights of the same shapes."""
 
-    return a.kind == b.kind and plain(a) == plain(b)
+    def plain(layer: Layer) -> tuple[Any, ...]:
+        config = {key: value for key, value in layer.config.items() if key != "name"}
+        return layer.kind, config, layer.origin, [weight.shape for weight in layer.weights]
+
+    return plain(a) == plain(b)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from outvote.core.arrays import Array
+from outvote.core.cuts import owned
 from outvote.core.model import Layer, Model, Ref
 from outvote.core.outputs import outputs_of
 from outvote.judge.compare import Settings, distance
@@ -53,4 +54,5 @@ def prefix(model: Model, position: int) -> Model:
         if layer.name in needed:
             kept.append(layer)
             needed.update(layer.inputs)
-    return replace(model, layers=tuple(reversed(kept)), outputs=(Ref(model.layers[position].name),))
+    end = Ref(model.layers[position].name)
+    return replace(model, layers=owned(reversed(kept)), outputs=(end,))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from outvote.bench.bench import Bench
-from outvote.bench.reading import choose_reference
+from outvote.bench.reading import builds_layers, choose_reference, reader
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.cuts import one_layer
@@ -169,13 +169,8 @@ class Examiner:
                 return True
             return seen.distance >= _NEAR * first.distance
 
-        builder = choose_reference(
-            [n for n in first.outputs if n not in first.vote.outvoted]
-            or list(first.outputs)
-            or list(names),
-            self.targets,
-        )
-        tools = _Tools(self.bench, builder)
+        upright = [n for n in first.outputs if n not in first.vote.outvoted]
+        tools = _Tools(self.bench, self._builder_of(upright or list(first.outputs) or names))
         return minimise(specimen, shows, tools, self.seconds)
 
     def _focused(self, specimen: Specimen, seen: Observation, side: Sequence[str]) -> Observation:
@@ -270,9 +265,14 @@ class Examiner:
         return found, defaults
 
     def _builder(self, seen: Observation) -> str:
-        return choose_reference(
-            list(seen.vote.majority or seen.outputs or seen.failures), self.targets
-        )
+        return self._builder_of(list(seen.vote.majority or seen.outputs or seen.failures))
+
+    def _builder_of(self, names: Sequence[str]) -> str:
+        """Who says what layers become when they are changed: one of these, or who reads files."""
+        able = [name for name in names if builds_layers(self.targets[name])]
+        if able:
+            return choose_reference(able, self.targets)
+        return reader(list(self.pool.targets.values())).name
 
     def _specimens(self, finding: Finding, model: Model, inputs: Sequence[Array]) -> list[Specimen]:
         """What to try, smallest first: the layer alone, the model up to it, the whole model."""

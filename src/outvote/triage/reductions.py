@@ -10,6 +10,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
+from outvote.core.cuts import owned
 from outvote.core.dialect import dialect
 from outvote.core.instances import announced
 from outvote.core.model import Input, Layer, Model, Ref, with_refs
@@ -129,12 +130,11 @@ def _begun_at(specimen: Specimen, position: int, builder: Builder) -> Specimen |
         axis = _batch_axis(specimen.model, ref)
         inputs.append(Input(f"x{number}", announced(array, axis), array.dtype.name, axis))
         arrays.append(array)
-    layers = tuple(
+    layers = owned(
         replace(
             layer,
             args=with_refs(layer.args, lambda ref: names.get(ref, ref)),
             kwargs=with_refs(layer.kwargs, lambda ref: names.get(ref, ref)),
-            shares=layer.shares if layer.shares in inside else None,
         )
         for layer in rest
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from outvote.core.cuts import owned
 from outvote.core.model import REF, Layer, Model, Ref
 
 _SQUASHING = ("softmax", "sigmoid", "log_softmax", "hard_sigmoid")
@@ -39,10 +40,10 @@ def logits_model(model: Model) -> Model:
     for layer in reversed(apart.layers):
         if layer.name in needed:
             layers.append(layer)
-            needed.update([*layer.inputs, *([layer.shares] if layer.shares else [])])
+            needed.update(layer.inputs)
     if not layers:
         return model
-    return replace(apart, layers=tuple(layers[::-1]), outputs=(ref,))
+    return replace(apart, layers=owned(reversed(layers)), outputs=(ref,))
 
 
 def _activation(layer: Layer, activation: str, taken: set[str]) -> Layer:

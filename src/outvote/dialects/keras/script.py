@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,13 @@ import numpy as np
 from outvote.bench.bench import Bench
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
+from outvote.core.cuts import owned
 from outvote.core.files import save_npz
 from outvote.core.model import REF, Layer
+from outvote.core.source import filled, is_name, keywords, literal, one_line
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target
+from outvote.dialects.keras.dtypes import uses_float64
 from outvote.dialects.keras.layers import INERT, INERT_ENDINGS, policy_name
 from outvote.dialects.keras.targets import reading_order
 from outvote.findings import versions as repro_versions
@@ -45,19 +47,29 @@ if keras.backend.backend() == "openvino":
     graph = ov.compile_model(ov.Model([node], given), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
     return np.array(graph([@INPUTS@])[0])"""
 
+# A stateful layer begins every call with zeros, as it did on the targets.
+_FORGET = (
+    "for part in {layer}._flatten_layers():"
+    " [s.assign(s * 0) for s in keras.tree.flatten(getattr(part, 'states', None) or [])]"
+)
+
 
 def can_prove(finding: Finding, targets: Iterable[Target]) -> bool:
     """Whether plain Keras can show it: layers of its own, and no classic library."""
     proof = finding.proof
     return (
         proof is not None
-        and all(_is_of_keras(layer) for layer in proof.specimen.model.layers)
+        and all(_is_plain(layer) for layer in proof.specimen.model.layers)
         and all(target.worker == "keras3" for target in targets)
     )
 
 
-def _is_of_keras(layer: Layer) -> bool:
-    return str(layer.origin.get("module") or "").startswith("keras.")
+def _is_plain(layer: Layer) -> bool:
+    return _module(layer).startswith("keras.") and is_name(layer.kind)
+
+
+def _module(layer: Layer) -> str:
+    return str(layer.origin.get("module") or "")
 
 
 def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: Path) -> str | None:
@@ -68,8 +80,20 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
     bench = Bench(pool, targets, Settings())
     order = sorted(targets.values(), key=lambda t: (t.name == finding.accused, reading_order(t)))
     defaults = bench.defaults(proof.specimen, order[0].name)
+    return written_out(finding, proof, targets, defaults, pool.blobs, folder)
+
+
+def written_out(
+    finding: Finding,
+    proof: Proof,
+    targets: Mapping[str, Target],
+    defaults: Mapping[str, Mapping[str, Any]],
+    blobs: BlobStore,
+    folder: Path,
+) -> str:
+    """The proof as a script; `defaults` are what its layers need not be given."""
     shown = _shown(proof, targets)
-    writer = _Writer(proof.specimen, defaults, pool.blobs)
+    writer = _Writer(proof.specimen, defaults, blobs)
     expected, source = _expected(finding, proof)
     body = writer.body()
     modes = sorted({t.mode for t in shown.values()} & set(_MODES))
@@ -77,26 +101,25 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
     if lines:
         lines.insert(0, 'mode = os.environ.get("MODE")')
     if any(target.backend == "openvino" for target in shown.values()):
-        lines += _OPENVINO.splitlines()
+        lines += _OPENVINO.replace("@INPUTS@", ", ".join(writer.inputs) + ",").splitlines()
     if any(target.setup for target in shown.values()):
         body.insert(0, 'if "SETUP" in os.environ: runpy.run_path(os.environ["SETUP"])')
-    told = writer.array("EXPECTED", expected) if expected is not None else "None"
-    text = (_TEMPLATES / "proof.py.txt").read_text(encoding="utf-8")
-    wide = "float64" in json.dumps(proof.specimen.model.to_json())
-    told_targets = _environments(shown, wide)
-    names = [item.name for item in proof.specimen.model.inputs]
-    for mark, value in {
-        "@TITLE@": _clean(finding.title),
-        "@SOURCE@": _clean(source),
-        "@TARGETS@": told_targets,
-        "@EXPECTED@": told,
-        "@TOLERANCE@": f"{max(proof.observed.tolerance, 1e-12):.2g}",
-        "@NARROW@": '.astype("float32")' if _ends_in_bfloat16(proof) else "",
-        "@BODY@": "\n    ".join(body),
-        "@MODES@": "\n    ".join(lines),
-        "@INPUTS@": ", ".join(names) + "," * (len(names) == 1),
-    }.items():
-        text = text.replace(mark, value)
+    told = writer.array(expected) if expected is not None else "None"
+    told_targets = _environments(shown, uses_float64(proof.specimen.model))
+    text = filled(
+        _TEMPLATES / "proof.py.txt",
+        {
+            "TITLE": one_line(finding.title),
+            "SOURCE": one_line(source),
+            "TARGETS": told_targets,
+            "EXPECTED": told,
+            "TOLERANCE": f"{max(proof.observed.tolerance, 1e-12):.2g}",
+            "NARROW": '.astype("float32")' if _ends_in_bfloat16(proof) else "",
+            "BODY": "\n    ".join(body),
+            "MODES": "\n    ".join(lines),
+            "INPUTS": ", ".join(writer.inputs) + "," * (len(writer.inputs) == 1),
+        },
+    )
     if writer.files:
         save_npz(folder / "arrays.npz", writer.files)
     if "SETUP" not in told_targets:
@@ -107,7 +130,7 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
 
 def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
     """A script that runs the model file in the folder on the targets that took part."""
-    title = f"{fault.layer.kind} layer {fault.layer.name!r}".replace('"', "'")
+    title = one_line(f"{fault.layer.kind} layer {fault.layer.name!r}")
     shown = [t for t in targets.values() if t.name in (*fault.outputs, *fault.failures)]
     if repro_versions.has_versions(shown):
         (folder / "outvote.toml").write_text(repro_versions.config(shown), encoding="utf-8")
@@ -118,18 +141,23 @@ def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) ->
         for name, target in targets.items()
     }
     expected = fault.vote.majority or ()
-    return (
-        (_TEMPLATES / "repro.py.txt")
-        .read_text(encoding="utf-8")
-        .replace("@TITLE@", title)
-        .replace("@TARGETS@", json.dumps(told, indent=4))
-        .replace("@MAJORITY@", json.dumps(list(expected)))
-        .replace("@TOLERANCE@", repr(float(fault.tolerance)))
+    return filled(
+        _TEMPLATES / "repro.py.txt",
+        {
+            "TITLE": title,
+            "TARGETS": literal(told),
+            "MAJORITY": literal(list(expected)),
+            "TOLERANCE": literal(float(fault.tolerance)),
+        },
     )
 
 
 def layer_code(layer: Layer, defaults: Mapping[str, Any]) -> str:
     """The layer as someone would type it: required parameters, and others than the default."""
+    if not _module(layer).startswith("keras.layers"):  # an operation, as `h + h` makes one
+        names = {"class_name": layer.kind, "registered_name": layer.origin.get("registered")}
+        spec = {"module": _module(layer), **names, "config": dict(layer.config)}
+        return f"keras.saving.deserialize_keras_object({literal(spec)})"
     return _constructed(layer.kind, layer.config, defaults)
 
 
@@ -190,7 +218,10 @@ def _environment(target: Target, wide: bool) -> dict[str, str]:
 
 
 class _Writer:
-    """The lines that build and call the model of a specimen."""
+    """The lines that build and call the model of a specimen.
+
+    Names come from a file that nobody vouches for: tensors, layers and arrays are numbered.
+    """
 
     def __init__(
         self, specimen: Specimen, defaults: Mapping[str, Mapping[str, Any]], blobs: BlobStore
@@ -198,65 +229,78 @@ class _Writer:
         self._specimen = specimen
         self._defaults = defaults
         self._blobs = blobs
+        self.inputs = [f"x{i}" for i in range(len(specimen.inputs))]
         self.files: dict[str, Array] = {}
 
-    def array(self, name: str, array: Array) -> str:
+    def array(self, array: Array) -> str:
         text = expression(array)
         if text is None:
+            name = f"array{len(self.files)}"
             self.files[name] = array
             return f'np.load(os.path.join(os.path.dirname(__file__), "arrays.npz"))["{name}"]'
         return text
 
     def body(self) -> list[str]:
         model = self._specimen.model
-        inputs = [item.name for item in model.inputs]
+        layers = owned(model.layers)  # the first call of a shared one may have been cut off
         lines = [
-            f"{name} = {self.array(name, array)}"
-            for name, array in zip(inputs, self._specimen.inputs, strict=True)
+            f"{name} = {self.array(array)}"
+            for name, array in zip(self.inputs, self._specimen.inputs, strict=True)
         ]
         objects: dict[str, str] = {}
-        for number, layer in enumerate(model.layers):
-            if layer.shares is not None and layer.shares in objects:
+        for number, layer in enumerate(layers):
+            if layer.shares is not None:
                 objects[layer.name] = objects[layer.shares]
                 continue
-            objects[layer.name] = f"layer{number}" if len(model.layers) > 1 else "layer"
+            objects[layer.name] = f"layer{number}" if len(layers) > 1 else "layer"
             code = layer_code(layer, self._defaults.get(layer.name, {}))
             lines.append(f"{objects[layer.name]} = {code}")
-        tensors = {name: name for name in inputs}
+        tensors = {item.name: name for item, name in zip(model.inputs, self.inputs, strict=True)}
         steps = []
-        for number, layer in enumerate(model.layers):
+        for number, layer in enumerate(layers):
             steps.append((f"y{number}", f"{objects[layer.name]}({_arguments(layer, tensors)})"))
             tensors[layer.name] = f"y{number}"
         *before, (_, end) = steps
         end = f"keras.tree.flatten({end})[{model.outputs[0].index}]"
         if before:
-            lines += [f"def call({', '.join(inputs)}):"]
+            lines += [f"def call({', '.join(self.inputs)}):"]
             lines += [f"    {name} = {code}" for name, code in before]
             lines += [f"    return {end}"]
         else:
-            lines += [f"call = lambda {', '.join(inputs)}: {end}"]
-        return lines + self._weights(objects, inputs)
+            lines += [f"call = lambda {', '.join(self.inputs)}: {end}"]
+        return lines + self._weights(layers, objects)
 
-    def _weights(self, objects: Mapping[str, str], inputs: Sequence[str]) -> list[str]:
+    def _weights(self, layers: Sequence[Layer], objects: Mapping[str, str]) -> list[str]:
         found = []
-        for layer in self._specimen.model.layers:
-            if layer.weights and layer.shares is None:
-                arrays = [np.asarray(self._blobs.get(w.digest)) for w in layer.weights]
-                texts = [
-                    f"np.{array.dtype}({written(array)})"
-                    if array.size <= _FEW
-                    else self.array(f"{layer.name}_{i}", array)
-                    for i, array in enumerate(arrays)
-                ]
-                found.append(f"{objects[layer.name]}.set_weights([{', '.join(texts)}])")
-        created = f"call({', '.join(inputs)})  # creates the weights"
-        return [created, *found] if found else []
+        stateful = []
+        for layer in layers:
+            if not layer.weights or layer.shares is not None:
+                continue
+            made = objects[layer.name]
+            arrays = [np.asarray(self._blobs.get(w.digest)) for w in layer.weights]
+            texts = [
+                f'np.array({written(array)}, "{array.dtype}")'
+                if array.size <= _FEW
+                else self.array(array)
+                for array in arrays
+            ]
+            found.append(f"{made}.set_weights([{', '.join(texts)}])")
+            if _is_stateful(layer.config):
+                stateful.append(_FORGET.format(layer=made))
+        created = f"call({', '.join(self.inputs)})  # creates the weights"
+        return [created, *found, *stateful] if found else []
+
+
+def _is_stateful(config: Any) -> bool:
+    if isinstance(config, Mapping):
+        return config.get("stateful") is True or any(map(_is_stateful, config.values()))
+    return isinstance(config, list | tuple) and any(map(_is_stateful, config))
 
 
 def _arguments(layer: Layer, tensors: Mapping[str, str]) -> str:
     first = [_argument(item, tensors) for item in layer.args]
     given = {key: value for key, value in layer.kwargs.items() if value is not None}
-    named = [f"{key}={_argument(value, tensors)}" for key, value in given.items()]
+    named = keywords({key: _argument(value, tensors) for key, value in given.items()})
     return ", ".join([*first, *named])
 
 
@@ -268,39 +312,37 @@ def _argument(value: Any, tensors: Mapping[str, str]) -> str:
             return name if index == 0 else f"keras.tree.flatten({name})[{index}]"
         if "$tuple" in value:
             return f"({', '.join(_argument(v, tensors) for v in value['$tuple'])},)"
-        inner = ", ".join(f"{k!r}: {_argument(v, tensors)}" for k, v in value.items())
+        if "$object" in value:
+            return f"keras.saving.deserialize_keras_object({literal(value['$object'])})"
+        inner = ", ".join(f"{literal(k)}: {_argument(v, tensors)}" for k, v in value.items())
         return f"{{{inner}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(_argument(v, tensors) for v in value)}]"
-    return repr(value)
+    return literal(value)
 
 
 def _constructed(kind: str, config: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
-    told = [
-        f"{key}={_value(value)}"
+    told = {
+        key: _value(value)
         for key, value in config.items()
         if key not in INERT
         and not key.endswith(INERT_ENDINGS)
         and not (key in defaults and defaults[key] == value)
         and not (not defaults and value is None)
-    ]
+    }
     dtype = policy_name(config.get("dtype"))
     if dtype not in (None, "float32"):
-        told.append(f"dtype={dtype!r}")
-    return f"keras.layers.{kind}({', '.join(told)})"
+        told["dtype"] = literal(dtype)
+    return f"keras.layers.{kind}({', '.join(keywords(told))})"
 
 
 def _value(value: Any) -> str:
     if isinstance(value, Mapping) and "class_name" in value:
-        if str(value.get("module", "")).startswith("keras.layers"):
+        plain = is_name(str(value["class_name"])) and isinstance(value.get("config"), Mapping)
+        if plain and str(value.get("module", "")).startswith("keras.layers"):
             return _constructed(value["class_name"], value["config"], {})
-        return f"keras.saving.deserialize_keras_object({value!r})"
+        return f"keras.saving.deserialize_keras_object({literal(value)})"
     if isinstance(value, list | tuple):
         inner = [_value(item) for item in value]
         return f"({', '.join(inner)}{',' * (len(inner) == 1)})"
-    return repr(value)
-
-
-def _clean(text: str) -> str:
-    """Text that can stand in a docstring, on one line."""
-    return " ".join(text.replace("\\", "/").replace('"', "'").split())
+    return literal(value)

@@ -36,6 +36,7 @@ class Builder:
         self._blobs = blobs
         self._enter = enter
         self._made: dict[str, Any] = {}
+        self._noted: set[int] = set()  # objects whose weights are known
         self._pending: list[tuple[Any, Array]] = []
 
     def fill(self) -> None:
@@ -76,8 +77,10 @@ class Builder:
         return self._made[name]
 
     def _note_weights(self, made: Any, layer: Layer) -> None:
-        if layer.shares is not None:
+        """Once per object: by whichever of its calls comes first here."""
+        if id(made) in self._noted:
             return
+        self._noted.add(id(made))
         shapes = [tuple(K.int_shape(w)) for w in made.weights]
         wanted = [weight.shape for weight in layer.weights]
         if shapes != wanted:

@@ -13,6 +13,7 @@ from keras import ops, tree
 
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Layer, Model
+from outvote.dialects.keras.workers.keras3.memory import Memory
 from outvote.dialects.keras.workers.keras3.safety import refuse_code
 from outvote.dialects.keras.workers.keras3.versions import fitted
 
@@ -37,8 +38,6 @@ class Workshop:
     def layer(self, layer: Layer, call: Callable[[Any], object]) -> Any:
         """The layer object with its weights. `call` runs it once if only a call can build it."""
         key = layer.object_digest
-        if layer.config.get("stateful"):
-            key += layer.shares or layer.name
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key][0]
@@ -144,17 +143,22 @@ class Graph:
         self._workshop = workshop
         self._enter = enter
         self._last_use = model.last_use()
-        self._made: dict[str, Any] = {}
+        self._made: dict[str, tuple[Any, Memory]] = {}
 
     def call(self, layer: Layer, states: States) -> list[Tensor]:
-        """The outputs of one layer on the given tensors."""
+        """The outputs of one layer on the given tensors; a stateful one begins with zeros."""
         self._enter(layer.name)
         args, kwargs = self.filled(layer, states)
-        made = self._made.get(layer.name)
-        if made is None:
-            made = self._workshop.layer(layer, lambda new: new(*args, **kwargs))
-            self._made[layer.name] = made
+        if layer.name not in self._made:
+            self._keep(layer, lambda new: new(*args, **kwargs))
+        made, memory = self._made[layer.name]
+        memory.clear(_batch(layer, states))
         return list(tree.flatten(made(*args, **kwargs)))
+
+    def prepare(self, batch: int) -> None:
+        """Make room for the states of a batch: inside a trace it would be too late."""
+        for _, memory in self._made.values():
+            memory.clear(batch)
 
     def filled(self, layer: Layer, states: States) -> tuple[Any, Any]:
         """What a layer is called with, tensors in the place of references."""
@@ -166,20 +170,20 @@ class Graph:
             self.forward(feeds())
         for layer in self.model.layers:
             if layer.name not in self._made:
-                self._made[layer.name] = self._workshop.layer(layer, lambda new: None)
+                self._keep(layer, lambda new: None)
 
     def make_one(self, layer: Layer, call: Callable[[], object]) -> None:
         """Make one layer object before it is traced."""
         if layer.weights and not layer.origin.get("build"):
             call()
         elif layer.name not in self._made:
-            self._made[layer.name] = self._workshop.layer(layer, lambda new: None)
+            self._keep(layer, lambda new: None)
 
     def variables(self) -> list[Any]:
         """All variables of the layers made so far, each once."""
         found = {
             id(variable): variable
-            for made in self._made.values()
+            for made, _ in self._made.values()
             for variable in getattr(made, "variables", ())
         }
         return list(found.values())
@@ -239,6 +243,10 @@ class Graph:
         outputs = [states[ref.producer][ref.index] for ref in self.model.outputs]
         return outputs, [states[name] for name in watch]
 
+    def _keep(self, layer: Layer, call: Callable[[Any], object]) -> None:
+        made = self._workshop.layer(layer, call)
+        self._made[layer.name] = made, Memory(made)
+
     def _fill(self, structure: Any, states: States) -> Any:
         """Call arguments with tensors in the place of references."""
         if isinstance(structure, Mapping):
@@ -253,6 +261,15 @@ class Graph:
         if isinstance(structure, list | tuple):
             return [self._fill(item, states) for item in structure]
         return structure
+
+
+def _batch(layer: Layer, states: States) -> int | None:
+    """How many instances a layer is given; None while that is unknown."""
+    first = next(layer.refs(), None)
+    if first is None:
+        return None
+    shape = tuple(states[first.producer][first.index].shape)
+    return int(shape[0]) if shape and shape[0] is not None else None
 
 
 def jittered(tensor: Tensor, seed: int) -> Tensor:
@@ -285,7 +302,11 @@ def jittered(tensor: Tensor, seed: int) -> Tensor:
 
 
 def get_mask(tensor: Tensor) -> Tensor | None:
-    return getattr(tensor, "_keras_mask", None)  # where every Keras 3 keeps it
+    from keras.src import backend
+
+    if hasattr(backend, "get_keras_mask"):  # since 3.6; NumPy's arrays take no attributes
+        return backend.get_keras_mask(tensor)
+    return getattr(tensor, "_keras_mask", None)
 
 
 def set_mask(tensor: Tensor, mask: Tensor) -> None:

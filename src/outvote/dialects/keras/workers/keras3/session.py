@@ -93,6 +93,8 @@ class Session:
 
         def run(states: Sequence[State]) -> tuple[list[State], list[str]]:
             flat = [part for state in states for part in state if part is not None]
+            if flat and flat[0].ndim:
+                self._graph.prepare(len(flat[0]))
             arrays, dtypes = program(flat)
             outputs, masks = arrays[: len(returned)], iter(arrays[len(returned) :])
             paired = [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import platform
 from collections.abc import Callable, Sequence
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 
 from outvote.core.arrays import Array
 from outvote.core.model import Model, digest_of
+from outvote.dialects.keras.dtypes import uses_float64
 from outvote.worker.main import Context, Reply
 from outvote.worker.scripts import run_script, version_of
 
@@ -176,7 +176,6 @@ class KerasWorker:
                 parts.append(outputs)
                 if not self._is_eager:
                     self._context.step()
-        self._reset_states(parsed)
         whole = [
             np.concatenate(part) if len(part) > 1 else part[0] for part in zip(*parts, strict=True)
         ]
@@ -246,8 +245,9 @@ class KerasWorker:
 
     def _parsed(self, model: Any) -> Model:
         """The model of a request; a backend that is narrow by default is widened for float64."""
-        self._backend.set_wide("float64" in json.dumps(model["inputs"] + model["layers"]))
-        return Model.from_json(model)
+        parsed = Model.from_json(model)
+        self._backend.set_wide(uses_float64(parsed))
+        return parsed
 
     @property
     def _is_eager(self) -> bool:
@@ -276,9 +276,15 @@ class KerasWorker:
             moved = [jittered(t, first and first + i) for i, t in enumerate(tensors)]
             return graph.forward(moved, jitter=first and first + 100)
 
+        compiled = self._compile(forward, graph.variables)
+
+        def program(feeds: Sequence[Array]) -> Any:
+            graph.prepare(len(feeds[0]))
+            return compiled(feeds)
+
         self._programs.clear()
-        self._programs[key] = self._compile(forward, graph.variables)
-        return self._programs[key]
+        self._programs[key] = program
+        return program
 
     def _run_cached(
         self, model: Model, feeds: list[Array], token: str, watch: Sequence[str]
@@ -292,13 +298,6 @@ class KerasWorker:
         for _ in model.layers:
             self._context.step()
         return *to_arrays(outputs), hidden
-
-    def _reset_states(self, model: Model) -> None:
-        """A stateful layer starts every run from its zero state."""
-        for layer in model.layers:
-            if layer.config.get("stateful"):
-                made = self._workshop.layer(layer, lambda new: None)
-                made.reset_state()
 
     def _custom_objects(self) -> dict[str, Any]:
         path = self._context.settings["custom"]
