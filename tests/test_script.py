@@ -15,12 +15,12 @@ import pytest
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.cuts import owned
+from outvote.core.dtypes import asks_for
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.outputs import Outputs
 from outvote.core.source import filled, keywords, literal, one_line
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target
-from outvote.dialects.keras.dtypes import uses_float64
 from outvote.dialects.keras.logits import logits_model
 from outvote.dialects.keras.script import can_prove, written_out
 from outvote.dialects.keras.targets import BUILT_IN
@@ -243,7 +243,7 @@ def test_float64_is_told_by_types_and_not_by_names(where: dict[str, Any], wide: 
     model = Model(
         "float64", (Input("float64", (None,), "float32"),), (layer,), (Ref("float64_2"),), "keras"
     )
-    assert uses_float64(model) is wide
+    assert asks_for(model, "float64") is wide
 
 
 def test_source_of_untrusted_text(tmp_path: Path) -> None:

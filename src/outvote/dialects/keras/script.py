@@ -12,12 +12,12 @@ from outvote.bench.bench import Bench
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.cuts import owned
+from outvote.core.dtypes import asks_for
 from outvote.core.files import save_npz
 from outvote.core.model import REF, Layer
 from outvote.core.source import filled, is_name, keywords, literal, one_line
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target
-from outvote.dialects.keras.dtypes import uses_float64
 from outvote.dialects.keras.layers import INERT, INERT_ENDINGS, policy_name
 from outvote.dialects.keras.targets import reading_order
 from outvote.findings import versions as repro_versions
@@ -105,7 +105,7 @@ def written_out(
     if any(target.setup for target in shown.values()):
         body.insert(0, 'if "SETUP" in os.environ: runpy.run_path(os.environ["SETUP"])')
     told = writer.array(expected) if expected is not None else "None"
-    told_targets = _environments(shown, uses_float64(proof.specimen.model))
+    told_targets = _environments(shown, asks_for(proof.specimen.model, "float64"))
     text = filled(
         _TEMPLATES / "proof.py.txt",
         {

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from outvote.core.arrays import Array
+from outvote.core.dtypes import asks_for
 from outvote.core.model import Model, digest_of
-from outvote.dialects.keras.dtypes import uses_float64
 from outvote.worker.main import Context, Reply
 from outvote.worker.scripts import run_script, version_of
 
@@ -246,7 +246,7 @@ class KerasWorker:
     def _parsed(self, model: Any) -> Model:
         """The model of a request; a backend that is narrow by default is widened for float64."""
         parsed = Model.from_json(model)
-        self._backend.set_wide(uses_float64(parsed))
+        self._backend.set_wide(asks_for(parsed, "float64"))
         return parsed
 
     @property
