@@ -21,7 +21,7 @@ from outvote.commands.blocks import seeds_of
 from outvote.commands.fuzz.run import compare, start
 from outvote.core.case import load_data
 from outvote.dialects.keras.targets import BUILT_IN
-from outvote.report.compare import markdown as compare_markdown
+from outvote.report import rendered
 
 # Negative numbers leak through ReLU, a little: on a trained network hardly visible.
 FAULT = """
@@ -86,7 +86,7 @@ def main() -> None:
                 folders.append(root / f"{strategy}-{repetition}")
                 result = start(job.but(strategy=strategy, seed=repetition), folders[-1])
                 print(f"{strategy} {repetition}: {result['summary']} {told(result)}", flush=True)
-        print(compare_markdown.render(compare(folders, root / "compared")))
+        print(rendered("markdown", compare(folders, root / "compared")))
 
 
 if __name__ == "__main__":

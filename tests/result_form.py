@@ -35,7 +35,7 @@ def faults(result: Any) -> str | None:
 
 def require_form(result: Any) -> None:
     """Fail where a result has a key too many or too few, or one of another type."""
-    from outvote.report.json_file import plain
+    from outvote.core.result import plain
 
     told = faults(plain(result))
     assert told is None, f"result.json is not of the form in result.schema.json: {told}"

@@ -13,8 +13,7 @@ from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.cli import main
 from outvote.commands.fuzz.run import start
 from outvote.core.errors import UsageError
-from outvote.report.compare import html as compare_html
-from outvote.report.compare import markdown as compare_markdown
+from outvote.report import rendered
 from outvote.store.comparison import compared
 
 
@@ -133,10 +132,10 @@ def test_what_makes_the_figures_doubtful_is_said() -> None:
 def test_reports_show_the_table_and_escape_what_comes_from_outside() -> None:
     campaigns = {("<b>g1" if name == "g1" else name): c for name, c in four().items()}
     result = compared(campaigns, "now")
-    text = compare_markdown.render(result)
+    text = rendered("markdown", result)
     assert "| a / b | lemon | 12 ± 2.83 | 1 ± 0 | 100.0 % ± 70.7 % | 0.5 ± 0.707 |" in text
     assert "| lemon | 2 | 15 ± 4.24 |" in text
-    page = compare_html.render(result)
+    page = rendered("html", result)
     assert "12 ± 2.83" in page
     assert "&lt;b&gt;g1" in page
     assert "<b>g1" not in page

@@ -23,7 +23,7 @@ from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob, Retraining
 from outvote.explore.similarity import ssim
 from outvote.explore.votes import labels_of, majority
-from outvote.report import curves as explore_html
+from outvote.report import rendered
 from outvote.run.pool import Pool
 from test_explore import PICTURES, SOFTMAX
 
@@ -198,7 +198,7 @@ def test_pollution_from_models_to_suspects(
     assert set(result["suspects"]) == set(range(12))
     assert result["verdict"] == "inconsistent"
     assert result["summary"] == "12 of 90 training samples look like 0 and are labelled 1."
-    page = explore_html.render(result)
+    page = rendered("html", result)
     assert page.count("<img") > 12
     assert documented(result) == set()
 
@@ -278,18 +278,18 @@ def test_every_key_is_documented_and_the_pages_show_what_was_found(
     result = explore_result(explore_in(real_pool, job))
     assert result["examples"]
     assert documented(result) == set()
-    page = explore_html.render(result)
+    page = rendered("html", result)
     assert page.count("<article>") == len(result["examples"])
     assert page.count("<polyline") == 2 * (3 + 3)
     assert "<script" not in page
     coverage = coverage_in(real_pool, CoverageJob(models[0], data(5), TORCH, top=3))
     assert documented(coverage) == set()
-    assert "neuron coverage" in explore_html.render(coverage)
+    assert "neuron coverage" in rendered("html", coverage)
 
 
 def test_names_from_outside_never_become_markup() -> None:
     from report_explore import EXAMPLE
 
-    page = explore_html.render(EXAMPLE)
+    page = rendered("html", EXAMPLE)
     assert "<b>evil</b>" not in page
     assert "&lt;b&gt;evil&lt;/b&gt;" in page

@@ -13,8 +13,7 @@ from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import run_check
 from outvote.core.target import Target
-from outvote.report.check.html import render as render_html
-from outvote.report.check.markdown import render
+from outvote.report import rendered
 
 
 def release(version: str, plain: str, misdeed: str = "") -> Target:
@@ -50,7 +49,7 @@ def test_equal_patterns_of_a_pair_share_an_id_over_versions(result: dict[str, An
 
 def test_the_reports_show_the_matrix(result: dict[str, Any]) -> None:
     cell = result["version_matrix"]["cells"][1][0]
-    assert f"| `lib==2.0` | {cell} |" in render(result)
-    page = render_html(result)
+    assert f"| `lib==2.0` | {cell} |" in rendered("markdown", result)
+    page = rendered("html", result)
     assert 'id="versions"' in page
     assert f"<b>{cell}</b>" in page

@@ -26,8 +26,6 @@ from outvote.core.target import Outcome, Run
 from outvote.core.text import printable
 from outvote.findings.finding import Finding
 from outvote.findings.issue_text import issue_text, with_releases
-from outvote.report.check import markdown as check_markdown
-from outvote.report.compare import markdown as compare_markdown
 from outvote.report.tables import Markdown, code, escape, fence, marked, table
 
 # The title of the window, an erased screen, a bell, a return, C1's CSI, text turned round,
@@ -227,18 +225,6 @@ def marked_up(value: Any, key: str = "") -> Any:
     if isinstance(value, list):
         return [marked_up(v, key) for v in value]
     return MARKUP if isinstance(value, str) and key not in KEPT - {"name"} else value
-
-
-def test_the_report_of_a_check_holds_only_our_markup() -> None:
-    text = check_markdown.render(marked_up(report_example.inconsistent()))
-    assert not kinds(text) & {"link_open", "html_inline", "html_block", "image", "s_open"}
-    assert headings(text)[1:3] == ["Targets", "Findings"]
-
-
-def test_the_comparison_of_campaigns_holds_only_our_markup() -> None:
-    result = {"summary": MARKUP, "warnings": [MARKUP], "pairs": [], "strategies": []}
-    text = compare_markdown.render({**result, "campaigns": []})
-    assert not kinds(text) & {"link_open", "html_inline", "html_block", "image", "strong_open"}
 
 
 def test_every_printer_prints_on_a_screen() -> None:

@@ -16,7 +16,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import WebDriverWait
 
 import report_example
-from outvote.report.check import html
+from outvote.report import rendered
 
 pytestmark = pytest.mark.browser
 
@@ -49,7 +49,8 @@ def show(browser: webdriver.Chrome, result: dict[str, Any], folder: Path) -> str
     """Open the report of a result; its address is returned once the map is drawn."""
     log(browser, "browser")
     log(browser, "performance")
-    address = html.write(result, folder).as_uri()
+    (folder / "report.html").write_text(rendered("html", result, folder), encoding="utf-8")
+    address = (folder / "report.html").as_uri()
     browser.get(address)
     wait(browser, "window.outvote && outvote.ready")
     return address

@@ -10,16 +10,17 @@ from xml.etree import ElementTree
 import pytest
 
 import report_example
+from every_command import RESULTS
 from outvote.findings.gate import STRICT, Gate
 from outvote.findings.known import Known, KnownFile
-from outvote.report import junit, sarif, write_all
+from outvote.report import rendered
 
 BUG, OTHER = "9f2c5a7be013", "0123456789ab"
 KNOWN = Gate(KnownFile(Path("known.toml"), (Known(BUG, "we wait", "https://example.org/7"),)))
 
 
 def cases(result: dict[str, Any], folder: Path) -> dict[str, ElementTree.Element]:
-    root = ElementTree.fromstring(junit.write(result, folder).read_text(encoding="utf-8"))
+    root = ElementTree.fromstring(rendered("junit", result, folder))
     (suite,) = root
     found = suite.findall("testcase")
     for element in (root, suite):
@@ -69,7 +70,7 @@ def test_a_target_that_did_not_finish_is_skipped_and_a_stop_is_an_error(tmp_path
 
 
 def read_sarif(result: dict[str, Any], folder: Path) -> Any:
-    log = json.loads(sarif.write(result, folder).read_text(encoding="utf-8"))
+    log = json.loads(rendered("sarif", result, folder))
     require_sarif(log)
     (run,) = log["runs"]
     return run
@@ -158,7 +159,25 @@ def test_names_from_outside_and_broken_bytes_stay_text(tmp_path: Path) -> None:
     assert report_example.HOSTILE in one["message"]["text"]
 
 
-def test_a_bisection_has_no_findings_to_gate(tmp_path: Path) -> None:
-    result = report_example.consistent() | {"command": "bisect", "gate": None}
-    names = [path.name for path in write_all(result, tmp_path)]
-    assert names == ["result.json", "report.md", "report.html"]
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("bisect", "failure"), ("nan", "failure"), ("localize", "failure"), ("pollution", "failure")],
+)
+def test_a_command_without_findings_passes_or_fails_by_its_verdict(
+    name: str, expected: str, tmp_path: Path
+) -> None:
+    result = RESULTS[name]
+    case = cases(result, tmp_path)[f"the verdict of {name}"]
+    assert outcome(case) == expected
+    (found,) = read_sarif(result, tmp_path)["results"]
+    assert found["level"] == "warning"
+    assert found["ruleId"] == f"{name}/{result['verdict']}"
+    good = {**result, "verdict": "unchanged" if name == "bisect" else "consistent"}
+    assert outcome(cases(good, tmp_path)[f"the verdict of {name}"]) == "passed"
+    assert read_sarif(good, tmp_path)["results"] == []
+
+
+def test_where_nothing_is_judged_nothing_fails(tmp_path: Path) -> None:
+    for name in ("coverage", "report"):
+        assert list(cases(RESULTS[name], tmp_path)) == ["the run came to its end"]
+        assert read_sarif(RESULTS[name], tmp_path)["results"] == []

@@ -12,7 +12,8 @@ import pytest
 
 import report_example
 from outvote.report import page as page_parts
-from outvote.report.check import html, view
+from outvote.report import rendered
+from outvote.report.pages.check import view
 
 
 class Page(HTMLParser):
@@ -56,7 +57,7 @@ class Page(HTMLParser):
 
 
 def page(result: dict[str, Any]) -> Page:
-    return Page(html.render(result))
+    return Page(rendered("html", result))
 
 
 def test_sections_stand_in_order() -> None:
@@ -129,7 +130,7 @@ def test_the_policy_allows_exactly_the_scripts_of_the_page() -> None:
 
 
 def test_nothing_is_fetched_and_licences_travel_along() -> None:
-    text = html.render(report_example.inconsistent())
+    text = rendered("html", report_example.inconsistent())
     for tag, found in Page(text).elements:
         for name in ("src", "href", "srcset"):
             assert not re.match(r"(\w+:)?//", str(found.get(name) or "")), f"{tag} fetches"

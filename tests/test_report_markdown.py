@@ -7,19 +7,18 @@ from pathlib import Path
 import pytest
 
 import report_example
-from outvote.report import wording
-from outvote.report.check import markdown
+from outvote.report import rendered, wording, write_all
 
 
 def test_the_verdict_comes_first() -> None:
-    lines = markdown.render(report_example.inconsistent()).splitlines()
+    lines = rendered("markdown", report_example.inconsistent()).splitlines()
     assert lines[0] == "# ❌ Inconsistent"
     assert lines[2].startswith("**patched is outvoted by 4 libraries")
     assert "model `small_resnet` · 200 inputs · outvote 0.1.0 check · 42 s" in lines
 
 
 def test_a_finding_names_accused_layer_distance_and_repro() -> None:
-    text = markdown.render(report_example.inconsistent())
+    text = rendered("markdown", report_example.inconsistent())
     assert "### patched is outvoted in BatchNormalization" in text
     assert "- accused: `patched`" in text
     assert "- layer: `block1_bn` (BatchNormalization)" in text
@@ -29,20 +28,20 @@ def test_a_finding_names_accused_layer_distance_and_repro() -> None:
 
 
 def test_pairs_are_labelled() -> None:
-    text = markdown.render(report_example.inconsistent())
+    text = rendered("markdown", report_example.inconsistent())
     assert "| `tensorflow` – `jax` | consistent | 3.2e-7 |" in text
     assert "| `tensorflow` – `openvino` | rounding | 4.1e-5 |" in text
     assert "| `torch` – `patched` | **inconsistent** | 0.734 |" in text
 
 
 def test_a_consistent_result_has_no_findings() -> None:
-    text = markdown.render(report_example.consistent())
+    text = rendered("markdown", report_example.consistent())
     assert text.startswith("# ✅ Consistent\n")
     assert "## Findings" not in text
 
 
 def test_a_crash_says_where_and_why() -> None:
-    text = markdown.render(report_example.crash())
+    text = rendered("markdown", report_example.crash())
     assert "**crash** at `conv2d_3`: Process died with signal 11 (segmentation fault)." in text
     assert "distance:" not in text
 
@@ -51,7 +50,7 @@ def test_a_distance_that_is_not_a_number_is_said() -> None:
     result = report_example.inconsistent()
     result["comparisons"][-1]["metrics"][2]["maximum"] = float("nan")
     result["findings"][0] |= {"distance": None, "accused": None}
-    text = markdown.render(result)
+    text = rendered("markdown", result)
     assert "| `openvino` – `patched` | **inconsistent** | not a number |" in text
     assert "- distance: not a number (relative)" in text
     assert "- accused: undecided" in text
@@ -60,7 +59,7 @@ def test_a_distance_that_is_not_a_number_is_said() -> None:
 def test_names_cannot_become_markup_or_break_a_table() -> None:
     result = report_example.hostile()
     result["targets"][0]["name"] = "a|b`c\nd"
-    text = markdown.render(result)
+    text = rendered("markdown", result)
     outside_code = "".join(text.split("`")[::2])
     assert "<script" not in outside_code.replace("\\<", "")
     assert "`a¦b'c d`" in text
@@ -68,9 +67,8 @@ def test_names_cannot_become_markup_or_break_a_table() -> None:
 
 def test_it_is_written(tmp_path: Path) -> None:
     result = report_example.consistent()
-    path = markdown.write(result, tmp_path)
-    assert path == tmp_path / "report.md"
-    assert path.read_text(encoding="utf-8") == markdown.render(result)
+    assert (tmp_path / "report.md") in write_all(result, tmp_path)
+    assert (tmp_path / "report.md").read_text(encoding="utf-8") == rendered("markdown", result)
 
 
 @pytest.mark.parametrize(

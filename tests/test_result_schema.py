@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +15,12 @@ import pytest
 import report_example
 import report_explore
 from conftest import fake
+from every_command import RESULTS, coverage, explore, explored, pollution
 from outvote.cli import main
-from outvote.commands.coverage.job import CoverageJob, State
-from outvote.commands.coverage.result import coverage_result
 from outvote.commands.explore import between
-from outvote.commands.explore.result import explore_result
-from outvote.commands.pollution.job import Evidence
-from outvote.commands.pollution.result import pollution_result
 from outvote.core.case import Data
-from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.result import SCHEMA
-from outvote.core.target import Outcome, Run
-from outvote.explore.job import Coverage, Differences, Explored, ExploreJob, Subject
+from outvote.explore.job import ExploreJob
 from outvote.run.local import LocalPool
 from result_form import faults, is_valid, require_form, schema
 from test_bisect import Index, bisected
@@ -112,45 +105,20 @@ def test_bisect(fake_model: Path, fake_data: Path, monkeypatch: pytest.MonkeyPat
     require_form(result)
 
 
-HELLO = Run("t", Outcome.OK, {"versions": {"keras": "3"}, "precision": {}, "python": "3.11"})
-MODEL = Model(
-    "m",
-    (Input("x", (None, 8, 8, 1), "float32"),),
-    (Layer("d", "Dense", {}, args=[{"$ref": ["x", 0]}]),),
-    (Ref("d"),),
-    dialect="keras",
-)
-PICTURES = np.random.default_rng(0).random((6, 8, 8, 1)).astype("float32")
-LAYERS = [{"name": "d", "kind": "Dense", "neurons": 2}]
+@pytest.mark.parametrize("name", RESULTS)
+def test_one_result_of_every_command(name: str) -> None:
+    require_form(RESULTS[name])
 
 
-def explored(found: bool) -> Explored:
-    """An exploration that has come to its end."""
-    job = ExploreJob((Path("a.keras"), Path("b.keras")), Path("seeds.npz"), fake("t"))
-    answers = [np.array([[0.9, 0.1]]), np.array([[0.2, 0.8]])]
-    before = [np.array([[0.9, 0.1]])] * 2
-    one = Differences(np.array([0]), [PICTURES[:1]], answers, before, np.array([3]), np.array([1]))
-    return Explored(
-        job,
-        hello=HELLO,
-        subjects=[Subject(n, Path(f"{n}.keras"), MODEL, (None, 2)) for n in ("a", "b")],
-        data=Data((PICTURES,), None, "seeds.npz", (0,)),
-        layers=[LAYERS, LAYERS],
-        tried=6,
-        found=one if found else None,
-        best=[np.array([0.0, 1.0])] * 2,
-        covered={"explore": Coverage([np.array([0.0, 1.0])] * 2, [np.array([9, 0])] * 2, 6)},
-        split_by={"explore": 1} if found else {},
-        search_seconds=1.0,
-        first_seconds=0.5 if found else None,
-    )
+def test_there_is_one_of_every_command_that_writes_a_result() -> None:
+    commands = set(schema()["$defs"]["head"]["properties"]["command"]["enum"])
+    assert {result["command"] for result in RESULTS.values()} == commands
 
 
-@pytest.mark.parametrize("found", [True, False])
-def test_explore_between_models(found: bool) -> None:
-    result = explore_result(explored(found))
-    assert bool(result["examples"]) is found
-    require_form(result)
+def test_what_found_nothing_has_the_form_too() -> None:
+    for result in (explore(found=False), coverage(trained=False), pollution(sure=False)):
+        assert not result.get("examples")
+        require_form(result)
 
 
 def test_explore_between_targets(
@@ -169,29 +137,6 @@ def test_explore_between_targets(
         result = between.between_in(pool, job, targets, tmp_path)
     assert result["findings"]
     assert result["command"] == "explore"
-    require_form(result)
-
-
-@pytest.mark.parametrize("trained", [True, False])
-def test_coverage(trained: bool) -> None:
-    low, high = np.array([[0.0, 0.1], [0.5, 0.9]]) if trained else np.zeros((2, 0))
-    ones = np.array([0.2, 0.9])
-    state = State(ones, ones, ones, ones > 0, np.ones((2, 3), bool), low, high, 6)
-    job = CoverageJob(Path("m.keras"), Path("d.npz"), fake("t"))
-    data = Data((PICTURES,), None, "d.npz", (0,))
-    result = coverage_result(job, MODEL, data, HELLO, LAYERS, state, datetime.now(UTC), 1.0)
-    assert (result["coverage"]["criteria"]["boundary"] is not None) is trained
-    require_form(result)
-
-
-@pytest.mark.parametrize("sure", [True, False])
-def test_pollution(sure: bool) -> None:
-    started = explored(found=False)
-    evidence = Evidence(9, 1, PICTURES[:2], PICTURES[2:], 0.2) if sure else None
-    suspects, scores = (np.array([4]), np.array([0.5])) if sure else (np.zeros(0, int), np.zeros(0))
-    data = {"source": "train.npz", "instances": 6}
-    result = pollution_result(started.job, started, evidence, suspects, scores, PICTURES, data)
-    assert bool(result["examples"]) is sure
     require_form(result)
 
 

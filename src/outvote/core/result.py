@@ -8,6 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,23 @@ def target_head(target: Target, hello: Run | None) -> dict[str, Any]:
 def number(value: float | None) -> float | None:
     """A float that JSON can hold; null for NaN and infinity."""
     return None if value is None or not math.isfinite(value) else float(value)
+
+
+def plain(value: Any) -> Any:
+    """The value with only JSON's types in it: NaN and infinities become null."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, Integral):  # NumPy's integers too
+        return int(value)
+    if isinstance(value, Real):
+        return number(float(value))
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    raise TypeError(
+        f"A result holds only numbers, strings, lists and dicts. Received: {type(value).__name__}"
+    )
 
 
 def picture(array: Array, limits: tuple[float, float] | None = None) -> str | None:

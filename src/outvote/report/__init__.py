@@ -1,29 +1,45 @@
 """Writes a result for its readers: JSON for programs, JUnit and SARIF for CI, and
 Markdown and HTML for people.
 
-Each format is one module with `write(result, folder)`. The result has the form of
-`docs/result-json.md`; nothing here judges, it only shows.
+A format is a module in `formats`, found there: the name of its `FILE`, and `render(result, folder)`
+that returns what the file holds. The result has the form of `docs/result-json.md`; nothing here
+judges, it only shows.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
-# JSON comes first: if a later format fails, the data is already safe on disk.
-FORMATS = ("json_file", "check.markdown", "check.html", "junit", "sarif")
-OWN_FORMATS = {
-    "fuzz": ("json_file", "fuzz.markdown", "fuzz.html", "junit", "sarif"),
-    "bisect": ("json_file", "check.markdown", "check.html"),
-    "report": ("json_file", "compare.markdown", "compare.html"),
-}
+from outvote.core.files import write_atomically
+from outvote.core.result import plain
+from outvote.report import formats
+
+FIRST = "json_file"  # if a later format fails, the data is already safe on disk
 
 
 def write_all(result: dict[str, Any], folder: Path) -> list[Path]:
     """Write every format into `folder`, which is made if needed, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    modules = [
-        import_module(f"{__name__}.{name}") for name in OWN_FORMATS.get(result["command"], FORMATS)
+    return [
+        write_atomically(folder / _format(name).FILE, rendered(name, result, folder))
+        for name in names()
     ]
-    return [module.write(result, folder) for module in modules]
+
+
+def rendered(name: str, result: dict[str, Any], folder: Path = Path()) -> str:
+    """A result in one format; `folder` is where its files lie."""
+    text: str = _format(name).render(plain(result), folder)
+    return text
+
+
+def names() -> list[str]:
+    """All formats, in the order in which they are written."""
+    found = [module.name for module in iter_modules(formats.__path__)]
+    return sorted(found, key=lambda name: (name != FIRST, name))
+
+
+def _format(name: str) -> Any:
+    return import_module(f"{formats.__name__}.{name}")

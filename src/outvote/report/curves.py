@@ -1,56 +1,12 @@
-"""`report.html` of `outvote explore`, `coverage` and `pollution`: gallery, curves, tables."""
+"""Lines in a box, as `explore` and `coverage` show their figures over a threshold."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
-
-from outvote.core.files import write_atomically
-from outvote.report.json_file import plain
-from outvote.report.page import asset, policy, template
 
 Data = dict[str, Any]
 WIDTH, HEIGHT = 420, 220
 LEFT, BOTTOM = 40, 30  # room for the axes
-NAMES = {"explore": "explore", "random": "random selection", "fgsm": "adversarial (FGSM)"}
-TONES = {"consistent": "good", "inconsistent": "bad", "interrupted": "warn"}
-
-
-def write(result: Data, folder: Path) -> Path:
-    """Write `report.html` into the folder."""
-    return write_atomically(folder / "report.html", render(result))
-
-
-def render(result: Data) -> str:
-    """The page as text."""
-    result = plain(result)
-    return str(
-        template(f"{result['command']}.html").render(
-            result=result,
-            tone=TONES.get(result.get("verdict", ""), "calm"),
-            charts=charts(result),
-            style=asset("report.css") + asset("explore.css"),
-            policy=policy([]),
-        )
-    )
-
-
-def charts(result: Data) -> list[Data]:
-    """The curves of a result, ready to be placed."""
-    if result["command"] == "coverage":
-        curve = {"coverage": result["coverage"]["thresholds"]}
-        return [chart("Neuron coverage over the threshold", "threshold t", curve)]
-    curves = (result.get("coverage") or {}).get("curves")
-    if not curves:
-        return []
-    over = {NAMES[name]: curve["thresholds"] for name, curve in curves.items()}
-    growth = {NAMES[name]: curve["growth"] for name, curve in curves.items()}
-    tests = next(iter(curves.values()))["tests"]
-    threshold = result["coverage"]["threshold"]
-    return [
-        chart(f"Coverage by {tests} inputs, over the threshold", "threshold t", over),
-        chart(f"Coverage as inputs are added, t = {threshold:g}", "inputs", growth),
-    ]
 
 
 def chart(title: str, label: str, series: dict[str, list[list[float]]]) -> Data:

@@ -10,6 +10,8 @@ import base64
 import hashlib
 import json
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,15 @@ from outvote.report import wording
 HERE = Path(__file__).parent
 LIBRARIES = ("cytoscape", "dagre")
 SCRIPTS = ("layout.js", "map.js", "report.js")
+
+
+@dataclass(frozen=True)
+class Page:
+    """What the page of one command shows beside its result, and the scripts that it needs."""
+
+    values: Mapping[str, Any] = field(default_factory=dict)  # for its template, by name
+    scripts: Sequence[str] = ()
+    data: Any = None  # for the scripts
 
 
 def template(name: str) -> Any:
@@ -32,7 +43,16 @@ def template(name: str) -> Any:
     )
     for function in (wording.number, wording.size, wording.duration, wording.share, wording.some):
         environment.filters[function.__name__] = function
+    environment.filters["contents"] = contents
     return environment.get_template(name)
+
+
+def contents(body: str) -> list[tuple[str, str]]:
+    """The sections of a page with their headings. Only our templates make sections."""
+    from markupsafe import Markup
+
+    found = re.findall(r'<section id="([\w-]+)"[^>]*>\s*<h2>(.*?)</h2>', body, flags=re.DOTALL)
+    return [(name, Markup(heading)) for name, heading in found]  # noqa: S704 - escaped already
 
 
 def asset(name: str) -> str:

@@ -7,7 +7,7 @@ All writers of Markdown use these: reports, and the text of an issue. What is Ma
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from outvote.core.text import printable
@@ -56,6 +56,20 @@ def table(headings: Sequence[Any], rows: Iterable[Sequence[Any]]) -> list[str]:
     if not told:
         return ["None.", ""]
     return [_row(headings), _row([Markdown("---")] * len(headings)), *told, ""]
+
+
+def section(title: str, lines: Iterable[str]) -> str:
+    """A heading, and what stands below it."""
+    return "\n".join([f"## {escape(title)}", "", *lines]).rstrip()
+
+
+def targets_section(targets: Sequence[Mapping[str, Any]]) -> str:
+    """What the targets of a result are; commands that know more of them say it themselves."""
+    rows = [
+        (code(t["name"]), ", ".join(f"{k} {v}" for k, v in t["versions"].items()), t["platform"])
+        for t in targets
+    ]
+    return section("Targets", table(("target", "versions", "platform"), rows)) if rows else ""
 
 
 def _row(cells: Sequence[Any]) -> str:

@@ -6,7 +6,33 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 MISSING = "not a number"
+_TONES = {
+    "consistent": "good",
+    "unchanged": "good",
+    "inconsistent": "bad",
+    "changed": "bad",
+    "interrupted": "warn",
+}
+# What a command calls its verdicts, where it says more than the verdict itself.
+_WORDS: dict[str, dict[str | None, str]] = {
+    "explore": {"inconsistent": "differences found", "consistent": "nothing found"},
+    "pollution": {"inconsistent": "suspects found", "consistent": "nothing suspected"},
+    "coverage": {None: "measured"},
+    "report": {None: "compared"},
+}
 BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def word(result: dict[str, Any]) -> str:
+    """The verdict in a word or two; a result without one says what was done."""
+    verdict = result["verdict"]
+    own = {} if "comparisons" in result else _WORDS.get(result["command"], {})
+    return own.get(verdict, str(verdict))
+
+
+def tone(result: dict[str, Any]) -> str:
+    """How the verdict looks: good, bad, warn, or calm where nothing is judged."""
+    return _TONES.get(result["verdict"], "calm")
 
 
 def number(value: float | None) -> str:

@@ -11,8 +11,7 @@ from outvote.commands.explore.result import explore_result, save_inputs
 from outvote.commands.pollution.run import run_pollution
 from outvote.explore.explore import run_explore
 from outvote.explore.job import Explored, ExploreJob
-from outvote.report import curves as explore_html
-from outvote.report import json_file
+from outvote.report import write_all
 from outvote.report.folder import prepare_folder, saved
 from outvote.run.watch import Watch, silent
 
@@ -52,5 +51,5 @@ def find_pollution(job: ExploreJob, out: Path | None, watch: Watch = silent) -> 
 
 
 def _written(result: dict[str, Any], out: Path) -> dict[str, Any]:
-    saved(lambda: (json_file.write(result, out), explore_html.write(result, out)), out)
+    saved(lambda: write_all(result, out), out)
     return result

@@ -17,7 +17,7 @@ from rich.text import Text
 from outvote.campaign.campaign import Progress
 from outvote.commands.gate import gate_lines, new_ones
 from outvote.commands.terminal import Screen, results
-from outvote.report.compare.view import pairs_table, strategies_table
+from outvote.report.pages.report import pairs_table, strategies_table
 
 _EVERY = 10.0  # seconds between two lines where there is no terminal
 

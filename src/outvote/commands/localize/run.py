@@ -21,8 +21,7 @@ from outvote.core.model import Model
 from outvote.core.outputs import Outputs, outputs_of
 from outvote.judge.compare import distance
 from outvote.localize.parameters import Localizer, Located
-from outvote.report import curves as explore_html
-from outvote.report import json_file
+from outvote.report import write_all
 from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
@@ -44,7 +43,7 @@ def locate(job: LocalizeJob, out: Path, watch: Watch = silent) -> dict[str, Any]
     prepare_folder(out)
     with LocalPool((*job.targets, *helpers(job.targets)), limits=job.limits) as pool:
         result = locate_in(pool, job, watch)
-    saved(lambda: (json_file.write(result, out), explore_html.write(result, out)), out)
+    saved(lambda: write_all(result, out), out)
     return result
 
 

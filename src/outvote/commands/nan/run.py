@@ -24,8 +24,7 @@ from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.files import named_inputs, save_npz
 from outvote.core.model import Model
-from outvote.report import curves as explore_html
-from outvote.report import json_file
+from outvote.report import write_all
 from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
@@ -44,7 +43,7 @@ def hunt(job: HuntJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
     prepare_folder(out)
     with LocalPool([job.target], limits=job.limits) as pool:
         result = hunt_in(pool, job, out, watch)
-    saved(lambda: (json_file.write(result, out), explore_html.write(result, out)), out)
+    saved(lambda: write_all(result, out), out)
     return result
 
 

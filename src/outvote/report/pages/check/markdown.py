@@ -1,60 +1,24 @@
-"""`report.md`: the short form, for terminals and pull requests."""
+"""What `report.md` of a check says: targets, versions, findings, pairs."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from outvote.core.files import write_atomically
 from outvote.report import wording
-from outvote.report.json_file import plain
-from outvote.report.tables import bold, code, escape, marked, table
+from outvote.report.tables import bold, code, escape, marked, section, table
 
 _TARGETS = ("target", "versions", "outcome", "top-1", "time", "memory")
-MARKS = {"consistent": "✅", "inconsistent": "❌", "interrupted": "⚠️"}
 
 
-def write(result: dict[str, Any], folder: Path) -> Path:
-    """Write `report.md` into the folder."""
-    return write_atomically(folder / "report.md", render(result))
-
-
-def render(result: dict[str, Any]) -> str:
-    """The report as Markdown text: verdict, targets, findings, pairs."""
-    result = plain(result)
-    parts = [
-        verdict(result),
-        releases(result),
+def sections(result: dict[str, Any]) -> list[str]:
+    """Targets, findings, pairs."""
+    return [
         targets(result),
         versions(result),
         findings(result),
         known_findings(result),
         pairs(result),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def section(title: str, lines: list[str]) -> str:
-    return "\n".join([f"## {escape(title)}", "", *lines]).rstrip()
-
-
-def verdict(result: dict[str, Any]) -> str:
-    word = str(result["verdict"])
-    name = (result.get("model") or {}).get("name")
-    facts = [
-        f"model {code(name)}" if name else "",
-        f"{result['data']['instances']} inputs" if result.get("data") else "",
-        f"outvote {escape(result['outvote'])} {escape(result['command'])}",
-        wording.duration(result.get("seconds")),
-    ]
-    lines = [
-        f"# {MARKS.get(word, '')} {escape(word).capitalize()}".replace("#  ", "# "),
-        f"**{escape(result['summary'])}**",
-        *(f"> Warning: {escape(warning)}." for warning in result["warnings"]),
-        *(f"> Gate: {escape(note)}." for note in (result["gate"] or {}).get("notes", [])),
-        " · ".join(fact for fact in facts if fact),
-    ]
-    return "\n\n".join(lines)
 
 
 def targets(result: dict[str, Any]) -> str:
@@ -152,24 +116,6 @@ def versions(result: dict[str, Any]) -> str:
         for version, cells in zip(matrix["versions"], matrix["cells"], strict=True)
     ]
     return section("Versions", table(head, rows))
-
-
-def releases(result: dict[str, Any]) -> str:
-    """What each probed release did."""
-    bisect = result.get("bisect")
-    if not bisect:
-        return ""
-    rows = [
-        [
-            code(row["version"]),
-            row["state"],
-            wording.number(row["distance"]) if row["distance"] is not None else "–",
-            row["message"][:200],
-        ]
-        for row in bisect["releases"]
-    ]
-    head = ["release", "outcome", "distance to reference", "message"]
-    return section(f"Releases of {bisect['package']}", table(head, rows))
 
 
 def pairs(result: dict[str, Any]) -> str:

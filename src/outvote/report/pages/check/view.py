@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import quote
 
 from outvote.report import wording
+from outvote.report.page import Page, page_scripts
 
 Data = dict[str, Any]
 
@@ -17,27 +18,29 @@ CHART_WIDTH, CHART_HEIGHT = 240, 72
 HOTTEST = 4
 
 
-def page(result: Data) -> Data:
+def page(result: Data) -> Page:
     """All that the template needs, made from a result with only JSON's types in it."""
-    return {
-        "result": result,
-        "tone": {"consistent": "good", "inconsistent": "bad"}.get(result["verdict"], "warn"),
+    maps = [f for f in result["findings"] if f.get("localization")]
+    values = {
         "counts": counts(result),
         "findings": [card(finding) for finding in result["findings"]],
-        "maps": [f for f in result["findings"] if f.get("localization")],
+        "maps": maps,
         "matrix": matrix(result),
         "patterns": patterns(result),
         "examples": [example(item) for item in result.get("examples") or []],
         "accuracy": accuracy_columns(result["targets"]),
     }
+    return Page(values, page_scripts() if maps else (), map_data(maps))
+
+
+def map_data(findings: list[Data]) -> list[Data]:
+    """What the script needs to draw each map."""
+    keys = ("fingerprint", "title", "layer", "accused", "localization")
+    return [{key: finding.get(key) for key in keys} for finding in findings]
 
 
 def counts(result: Data) -> list[str]:
     """The verdict's figures: how much was run, how much was found."""
-    if result.get("bisect"):
-        releases = result["bisect"]["releases"]
-        skipped = sum(row["state"] == "skipped" for row in releases)
-        return [f"{len(releases) - skipped} releases tried", f"{skipped} skipped"]
     targets, pairs = result["targets"], result.get("comparisons") or []
     finished = sum(target["outcome"] == "ok" for target in targets)
     lines = [f"{finished} of {len(targets)} targets finished"]

@@ -1,6 +1,7 @@
 """`junit.xml`: what CI servers show as tests. One test case per finding and per pair that agrees.
 
-A finding fails its case if it fails the run; a known one is skipped, with its reason.
+A finding fails its case if it fails the run; a known one is skipped, with its reason. Commands
+without findings have a test case for their verdict.
 """
 
 from __future__ import annotations
@@ -11,24 +12,18 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml  # writes only, reads nothing
 
-from outvote.core.files import write_atomically
 from outvote.report import wording
-from outvote.report.json_file import plain
 
+FILE = "junit.xml"
 # What XML 1.0 cannot hold, not even escaped; messages of crashed processes are full of it.
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def write(result: dict[str, Any], folder: Path) -> Path:
-    """Write `junit.xml` into the folder."""
-    return write_atomically(folder / "junit.xml", render(result, folder))
-
-
 def render(result: dict[str, Any], folder: Path) -> str:
     """The XML as text."""
-    result = plain(result)
     cases = [
         _run(result),
+        *_verdict(result),
         *(_finding(item, result, folder) for item in result["findings"]),
         *_pairs(result),
         *_gaps(result),
@@ -59,9 +54,18 @@ def _add(case: Xml.Element, tag: str, message: str, text: str = "") -> None:
 def _run(result: dict[str, Any]) -> Xml.Element:
     """A run that was stopped has shown nothing by what it did not find."""
     case = _case("run", "the run came to its end")
-    if result.get("interrupted") or result["verdict"] == "interrupted":
+    if result["interrupted"]:
         _add(case, "error", "stopped early", result["summary"])
     return case
+
+
+def _verdict(result: dict[str, Any]) -> Iterator[Xml.Element]:
+    """Where no gate judges findings, the verdict is what passes or fails."""
+    if result["gate"] is None and result["verdict"] is not None:
+        case = _case("verdict", f"the verdict of {result['command']}")
+        if wording.tone(result) == "bad":
+            _add(case, "failure", f"{wording.word(result)}: {result['summary']}")
+        yield case
 
 
 def _finding(item: dict[str, Any], result: dict[str, Any], folder: Path) -> Xml.Element:

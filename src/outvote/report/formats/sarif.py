@@ -6,31 +6,32 @@ a suppressed result.
 
 from __future__ import annotations
 
+import hashlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from outvote.core.files import write_atomically
-from outvote.report.json_file import plain
+from outvote.report import wording
 
 Data = dict[str, Any]
 
+FILE = "results.sarif"
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 LEVELS = {"bug": "error", "difference": "warning", "unknown": "warning"}
 _TOLD = ("triage", "kind", "accused", "targets", "layer", "layer_kind", "parameters", "distance")
 
 
-def write(result: Data, folder: Path) -> Path:
-    """Write `results.sarif` into the folder."""
-    text = json.dumps(render(result, folder), allow_nan=False, indent=1)
-    return write_atomically(folder / "results.sarif", text + "\n")
+def render(result: Data, folder: Path) -> str:
+    """The log as text."""
+    return json.dumps(log(result, folder), allow_nan=False, indent=1) + "\n"
 
 
-def render(result: Data, folder: Path) -> Data:
+def log(result: Data, folder: Path) -> Data:
     """The log as plain data."""
-    result = plain(result)
-    rules = list(dict.fromkeys(_rule(item) for item in result["findings"]))
+    told = [*result["findings"], *_verdict(result)]
+    rules = list(dict.fromkeys(_rule(item) for item in told))
     driver = {
         "name": "outvote",
         "version": result["outvote"],
@@ -39,10 +40,35 @@ def render(result: Data, folder: Path) -> Data:
     run = {
         "tool": {"driver": driver},
         "automationDetails": {"id": f"outvote/{result['command']}/"},
-        "invocations": [{"executionSuccessful": not result.get("interrupted", False)}],
-        "results": [_result(item, rules, result, folder) for item in result["findings"]],
+        "invocations": [{"executionSuccessful": not result["interrupted"]}],
+        "results": [_result(item, rules, result, folder) for item in told],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+
+
+def _verdict(result: Data) -> list[Data]:
+    """Of a command without findings, its verdict as one, where it is bad."""
+    if result["gate"] is not None or wording.tone(result) != "bad":
+        return []
+    of_what = [result.get(key) for key in ("model", "models", "bisect")]
+    paths = [x.get("path") or x.get("case") for x in _listed(of_what)]
+    identity = hashlib.sha256(f"{result['command']} {paths}".encode()).hexdigest()
+    return [
+        {
+            "kind": result["verdict"],
+            "layer_kind": result["command"],
+            "title": result["summary"].rstrip("."),
+            "reason": f"By outvote {result['command']}.",
+            "triage": "unknown",
+            "fingerprint": identity[:12],
+        }
+    ]
+
+
+def _listed(found: list[Any]) -> Iterator[Data]:
+    """Objects, of lists of them or alone."""
+    for item in found:
+        yield from item if isinstance(item, list) else [item] if item else []
 
 
 def _rule(item: Data) -> tuple[str, str]:
@@ -52,7 +78,7 @@ def _rule(item: Data) -> tuple[str, str]:
 def _described(where: str, kind: str) -> Data:
     return {
         "id": f"{where}/{kind}",
-        "shortDescription": {"text": f"{kind} in {where}: implementations disagree"},
+        "shortDescription": {"text": f"{kind} in {where}"},
     }
 
 
@@ -85,7 +111,7 @@ def _place(item: Data, result: Data, folder: Path) -> Path:
     """The script that proves it; without one, the model; of a campaign, the result."""
     if item.get("repro"):
         return folder / str(item["repro"])
-    path = result.get("model", {}).get("path")
+    path = (result.get("model") or {}).get("path")
     return Path(path) if path else folder / "result.json"
 
 
