@@ -146,11 +146,9 @@ def compare_versions(pool: Pool, case: Case, pair: list[str], found: Row) -> Non
     pairs = compare_all(outputs, case.truth, settings)
     explained = set()
     if pairs[0].inconsistent:
-        found.noise = found.noise or measure_noise(
-            pool, case.model, case.data, range(case.data.count), outputs, pair[:1]
-        )
+        found.noise = measure_noise(pool, case, outputs, pairs, pair[:1], settings, case.data.count)
         if found.noise is not None:
-            explained = found.noise.explained(pairs, outputs, settings.noise_factor)
+            explained = found.noise.explained(pairs, outputs)
     if not pairs[0].inconsistent or explained:
         found.cells.append("-")
         return

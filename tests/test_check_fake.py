@@ -269,24 +269,3 @@ def test_fingerprints_name_the_cause_not_the_occurrence(fake_model: Path, fake_d
 )
 def test_batches_are_even_where_possible(count: int, limit: int, batch: int) -> None:
     assert balanced_batch(count, limit) == batch
-
-
-@pytest.mark.parametrize(("apart", "stands_out"), [(1e-3, True), (1.5e-5, False), (np.nan, True)])
-def test_an_accused_stands_out_only_beyond_what_parts_the_others(
-    apart: float, stands_out: bool
-) -> None:
-    """The others are 1e-5 apart; NaN never passes for closeness."""
-    from outvote.commands.check.run import _stands_out
-    from outvote.findings.finding import Finding
-    from outvote.judge.compare import Comparison, Measured
-    from outvote.judge.patterns import pattern_relative
-
-    def pair(a: str, b: str, distance: float) -> Comparison:
-        d = np.array([distance])
-        return Comparison(
-            (a, b), None, (Measured("relative", 0, 1e-5, d, pattern_relative(d), True),)
-        )
-
-    pairs = [pair("a", "b", 1e-5), pair("a", "bad", apart), pair("b", "bad", apart)]
-    finding = Finding("inconsistency", "title", "reason", ("bad",), "bad", "bug", "keras")
-    assert _stands_out(finding, pairs) is stands_out

@@ -54,13 +54,14 @@ def test_nan_has_no_class_score_and_never_passes_for_agreement() -> None:
 
 def test_mad_distance_of_the_papers_example() -> None:
     """Dave-2: truth 0.0, predictions 0.4 and -0.1: 0.6."""
-    d = distance_mad(np.array([[0.0]]), np.array([[0.4]]), np.array([[-0.1]]))
+    d = distance_mad(Truth(given=np.array([[0.0]])), np.array([[0.4]]), np.array([[-0.1]]))
     np.testing.assert_allclose(d, [0.6])
 
 
 def test_mad_of_two_perfect_answers_is_zero() -> None:
     truth = np.array([[1.0, 0.0]])
-    assert distance_mad(truth, truth, truth)[0] == 0
+    assert distance_mad(Truth(given=truth), truth, truth)[0] == 0
+    assert distance_mad(Truth(labels=np.array([0]), classes=2), truth, truth)[0] == 0
 
 
 outputs = hnp.arrays(np.float64, (3, 4), elements=st.floats(-1e6, 1e6))
@@ -70,7 +71,7 @@ outputs = hnp.arrays(np.float64, (3, 4), elements=st.floats(-1e6, 1e6))
 def test_distances_are_symmetric_zero_on_equals_and_bounded(a: Array, b: Array, y: Array) -> None:
     for measure, top in (
         (lambda p, q: distance_class(y, p, q), 16),
-        (lambda p, q: distance_mad(np.eye(4)[y], p, q), 1),
+        (lambda p, q: distance_mad(Truth(labels=y, classes=4), p, q), 1),
         (distance_relative, 2),
     ):
         d = measure(a, b)

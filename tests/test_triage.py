@@ -222,10 +222,11 @@ def test_an_array_too_long_to_read_is_not_written_out() -> None:
 def examined(kind: str, matter: Mapping[str, Any], **config: Any) -> Finding:
     from outvote.findings.finding import Proof
     from outvote.judge.observation import Observation
+    from outvote.judge.rounding import Gap, Rounding
     from outvote.judge.vote import Vote
 
     model = chain([kind], **config)
-    seen = Observation({}, {}, "inconsistency", 1.0, 0.0, Vote((), (), ""))
+    seen = Observation({}, {}, "inconsistency", Gap(1.0, 0.1), Rounding(()), Vote((), (), ""))
     specimen = Specimen(model, (np.zeros((1, 3)),))
     proof = Proof(specimen, seen, matter, {"size": 1, "padding": "valid"}, 1, 1, 0.0, True)
     return Finding(
@@ -289,12 +290,13 @@ def test_a_cause_is_told_apart_by_what_the_layer_reads_and_by_what_it_complains_
     assert not floats.covers(floats.but(proof=None, title="torch fails in 'p_7': KeyError: x"))
 
 
-def test_listed_differences_name_layers_and_reasons() -> None:
+def test_listed_differences_name_layers_reasons_and_sources() -> None:
     from outvote.triage.differences import _all
 
     assert _all("keras")
     for entry in _all("keras"):
-        assert entry.layers or entry.needs_nonfinite
+        assert entry.layers
+        assert entry.link.startswith("https://")
         assert set(entry.kinds) <= {"inconsistency", "nan", "shape"}
         assert not entry.reason.endswith(".")
 

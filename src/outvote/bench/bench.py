@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
 from typing import Any
 
-import numpy as np
-
-from outvote.bench.noise import PROBES
+from outvote.bench.noise import asking, choose_instruments, measured
 from outvote.core.model import Weight
 from outvote.core.outputs import Outputs, outputs_of
 from outvote.core.specimen import Specimen, weights_for
 from outvote.core.target import Outcome, Run, Target
-from outvote.judge.compare import Settings, distance, mismatch_of, only_width_differs
-from outvote.judge.distances import noise_of
-from outvote.judge.observation import Observation
-from outvote.judge.refusals import Answers, vote_on
-from outvote.judge.tolerance import tolerance_of
-from outvote.judge.vote import Vote
+from outvote.judge.compare import Settings
+from outvote.judge.observation import Observation, observed
+from outvote.judge.rounding import Rounding, layer_rounding
+from outvote.judge.tolerance import beyond_noise, terms_of
 from outvote.run.pool import Pool, Request
 
 _DEATHS = 2  # of a worker in a row, that are put down to the specimen
-_PLAIN = 1e-2  # a distance that no rounding of one layer explains: its noise need not be measured
 
 
 @dataclass
@@ -56,55 +51,51 @@ class Bench:
             run = self.pool.ask(name, request)
         return run
 
-    def observe(self, specimen: Specimen, names: Sequence[str]) -> Observation:
-        """Run it and judge: who differs from whom, and by more than rounding."""
+    def observe(
+        self, specimen: Specimen, names: Sequence[str], quickly: bool = False
+    ) -> Observation:
+        """Run it and judge: who differs from whom, and by more than rounding.
+
+        `quickly`: where a difference is beyond what rounding of a layer amounts to, as a rule, its
+        noise is not measured.
+        """
         runs = self.run(specimen, names)
         outputs = {n: outputs_of(run) for n, run in runs.items() if run.ok}
         failures = {
             n: r for n, r in runs.items() if not r.ok and r.outcome is not Outcome.UNSUPPORTED
         }
-        tolerance = max((tolerance_of(found) for found in outputs.values()), default=0.0)
-        apart = _distances(outputs)
-        finite = [d for d in apart.values() if np.isfinite(d)]
-        if any(tolerance <= d < _PLAIN for d in finite):
-            noise = self.noise(specimen, outputs)
-            tolerance = max(tolerance, self.settings.noise_factor * noise)
-        return self.judged(outputs, failures, tolerance, specimen)
+        rounding = self.rounding(specimen, outputs)
+        if not (quickly and _is_plain(rounding, specimen, outputs)):
+            rounding = self.with_noise(rounding, specimen, outputs)
+        return self.judged(outputs, failures, rounding, specimen)
 
     def judged(
         self,
         outputs: Mapping[str, Outputs],
         failures: Mapping[str, Run],
-        tolerance: float,
+        rounding: Rounding,
         specimen: Specimen,
     ) -> Observation:
         """Outputs and failures held against each other: groups, the vote, the kind."""
-        apart = _distances(outputs)
-        if failures:  # beside a failure it does not matter how wide equal integers are
-            apart = {
-                (a, b): 0.0 if only_width_differs(outputs[a], outputs[b]) else d
-                for (a, b), d in apart.items()
-            }
-        agreements = [pair for pair, d in apart.items() if d < tolerance]
-        answers = Answers(specimen.inputs, outputs, failures)
-        layer_kind = specimen.last.kind
-        voted = vote_on(answers, agreements, self.targets, layer_kind)
-        kind = _kind(outputs, failures, apart, tolerance, voted)
-        # A mismatch is infinitely far too, but then what differs is the shape.
-        far = [d for d in apart.values() if np.isfinite(d) or kind == "inconsistency"]
-        worst = max((d for d in far if not np.isnan(d)), default=0.0)
-        return Observation(outputs, failures, kind, worst, tolerance, voted, layer_kind)
+        kind = specimen.last.kind
+        return observed(specimen.inputs, outputs, failures, rounding, self.targets, kind)
 
-    def noise(self, specimen: Specimen, plain: Mapping[str, Outputs]) -> float:
-        """How far outputs move when every tensor moves by one unit in the last place."""
-        instruments = [n for n in plain if self.targets[n].is_eager] or list(plain)
-        movements: dict[str, list[float]] = {}
-        for seed in PROBES:
-            for name, run in self.run(specimen, instruments, jitter=seed).items():
-                if run.ok:
-                    moved = distance(plain[name], outputs_of(run))
-                    movements.setdefault(name, []).append(moved)
-        return float(noise_of(movements)) if movements else 0.0
+    def rounding(self, specimen: Specimen, outputs: Mapping[str, Outputs]) -> Rounding:
+        """What needs no explanation of what a specimen gives."""
+        sizes = [math.prod(array.shape[1:]) for array in specimen.inputs]
+        terms = terms_of(specimen.model, sizes)
+        return layer_rounding(outputs.values(), terms, self.settings.noise_factor)
+
+    def with_noise(
+        self, rounding: Rounding, specimen: Specimen, outputs: Mapping[str, Outputs]
+    ) -> Rounding:
+        """Raised by the noise floor, where a pair differs at all and could agree then."""
+        gaps = rounding.gaps(outputs).values()
+        if not any(not gap.explained and math.isfinite(gap.distance) for gap in gaps):
+            return rounding
+        instruments = choose_instruments({name: self.targets[name] for name in outputs})
+        ask = asking(self.pool, specimen.model, specimen.inputs, instruments)
+        return measured(rounding, outputs, ask, {name: outputs[name] for name in instruments})
 
     def rebuilt(self, specimen: Specimen, name: str) -> Specimen | None:
         """The specimen with weights fitted to its new configurations and shapes.
@@ -142,28 +133,10 @@ class Bench:
         return dict(run.reply["defaults"]) if run.ok else {}
 
 
-def _distances(outputs: Mapping[str, Outputs]) -> dict[tuple[str, str], float]:
-    return {(a, b): distance(outputs[a], outputs[b]) for a, b in combinations(outputs, 2)}
-
-
-def _kind(
-    outputs: Mapping[str, Outputs],
-    failures: Mapping[str, Run],
-    apart: Mapping[tuple[str, str], float],
-    tolerance: float,
-    voted: Vote,
-) -> str | None:
-    if len(voted.groups) < 2 or not outputs:
-        return None  # where nobody gives a result there is nothing to hold against a failure
-    odd = set(voted.outvoted) or {n for group in voted.groups for n in group}
-    failed = [run for name, run in failures.items() if name in odd]
-    if failed:
-        return "hang" if failed[0].outcome is Outcome.HANG else "crash"
-    if failures and voted.decided:
-        return "shape"  # a result where the others refuse
-    mixed = [(a, b) for (a, b), d in apart.items() if not d < tolerance and {a, b} & odd]
-    if any(mismatch_of(outputs[a], outputs[b]) for a, b in mixed):
-        return "shape"
-    if any(np.isnan(apart[pair]) for pair in mixed):
-        return "nan"
-    return "inconsistency" if mixed else None
+def _is_plain(rounding: Rounding, specimen: Specimen, outputs: Mapping[str, Outputs]) -> bool:
+    """Whether every difference is larger than rounding of one layer makes it."""
+    dtypes = {dtype for found in outputs.values() for dtype in found.dtypes}
+    layers = len(specimen.model.layers)
+    most = max((beyond_noise(dtype, layers) for dtype in dtypes), default=math.inf)
+    apart = [gap.distance for gap in rounding.gaps(outputs).values() if not gap.explained]
+    return all(not distance < most for distance in apart)

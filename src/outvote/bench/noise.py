@@ -1,107 +1,108 @@
-"""The noise floor of a model: how far its outputs move when every tensor moves by one last place.
+"""The noise floor: how far results move when every tensor moves by about one last place.
 
-A difference between targets within a small multiple of it is rounding, whatever its size.
+A difference between targets within a small multiple of it is rounding, whatever its size. There
+is one measure, for whole models, specimens and single layers: the same probes, and more of them
+where it is close. Workers move the tensors of a graph themselves; where that would take another
+slow compilation, or there is no graph but a session, what goes in and comes out is moved here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.case import Data
+from outvote.core.case import Case
 from outvote.core.model import Model
-from outvote.core.outputs import Outputs
+from outvote.core.outputs import Outputs, outputs_of
 from outvote.core.target import Target
-from outvote.judge.compare import Comparison
-from outvote.judge.distances import distance_relative, noise_of
+from outvote.judge.compare import Comparison, Settings, mismatch_of
+from outvote.judge.distances import noise_of
+from outvote.judge.rounding import Rounding, looks
+from outvote.judge.tolerance import ELEMENT, MORE_PROBES, PROBES
 from outvote.run.pool import Pool, Request
 
-PROBES = (1, 2, 0)  # twice at random, once all tensors away from zero
-_INPUTS_PER_PAIR = 3
-_INPUTS = 8
+_WORST = 8  # inputs that are measured first: where a fault is, these settle it
+
+Seed = int | None  # of a probe; None: nothing is moved
+Ask = Callable[[Sequence[Seed]], list[dict[str, Outputs]]]
+"""What instruments give for each seed; who fails is left out."""
 
 
-@dataclass(frozen=True)
-class NoiseFloor:
-    """Relative movement of each output on the inputs that were probed."""
-
-    inputs: tuple[int, ...]
-    movement: tuple[Array, ...]  # per output, one number per probed input
-
-    def explained(
-        self, pairs: Sequence[Comparison], outputs: Mapping[str, Outputs], factor: float
-    ) -> set[tuple[str, str]]:
-        """The pairs whose inconsistency is rounding."""
-        return {pair.targets for pair in pairs if self.explains(pair, outputs, factor)}
-
-    def explains(self, pair: Comparison, outputs: Mapping[str, Outputs], factor: float) -> bool:
-        """Whether rounding accounts for every probed input on which the pair is inconsistent."""
-        if pair.mismatch is not None:
-            return False
-        a, b = (outputs[name] for name in pair.targets)
-        probed = {index: place for place, index in enumerate(self.inputs)}
-        for measured in pair.measured:
-            if not measured.inconsistent:
-                continue
-            rows = [int(i) for i in measured.triggering if int(i) in probed]
-            if not rows:
-                return False
-            x, y = (o.arrays[measured.output][rows] for o in (a, b))
-            limit = factor * self.movement[measured.output][[probed[i] for i in rows]]
-            if not (distance_relative(x, y) <= limit).all():
-                return False
-        return True
-
-    def largest(self) -> float:
-        return max(float(np.max(m)) for m in self.movement)
-
-
-def inputs_to_probe(pairs: Sequence[Comparison]) -> tuple[int, ...]:
-    """The worst inputs of each inconsistent pair."""
-    found: dict[int, None] = {}
-    for pair in pairs:
-        for measured in pair.measured:
-            if measured.inconsistent:
-                found.update(dict.fromkeys(map(int, measured.triggering[:_INPUTS_PER_PAIR])))
-    return tuple(found)[:_INPUTS]
-
-
-def measure_noise(
-    pool: Pool,
-    model: Model,
-    data: Data,
-    indices: Sequence[int],
+def measured(
+    rounding: Rounding,
     outputs: Mapping[str, Outputs],
-    instruments: Sequence[str],
-) -> NoiseFloor | None:
-    """Run the chosen inputs as they are, and thrice with every tensor moved, in one batch.
+    ask: Ask,
+    plain: Mapping[str, Outputs] | None,
+) -> Rounding:
+    """The limits raised by the noise floor, for results of targets that are held to them.
 
-    Held against the first run of all inputs, a target whose results depend on the size of the
-    batch would pass for noisy. None if no instrument could.
+    `plain` is what the instruments gave for the same tensors, unmoved; None: it is asked for.
+    Nothing is raised where no instrument gives a result.
     """
-    digests = [pool.blobs.put(array) for array in data.take(indices)]
-    count = len(next(iter(outputs.values())).arrays)
-    moves: list[dict[str, list[Array]]] = [{} for _ in range(count)]  # per output, by instrument
-    arguments = {"model": model.to_json(), "inputs": digests, "batch": len(indices)}
-    requests = [
-        Request("run", {**arguments, "jitter": seed}, steps=len(model.layers))
-        for seed in (None, *PROBES)
+    still = ask([None])[0] if plain is None else plain
+    moves: dict[str, list[list[Array]]] = {}
+    for seeds in (PROBES, MORE_PROBES):
+        for moved in ask(seeds):
+            for name, found in moved.items():
+                if name in still and mismatch_of(still[name], found) is None:
+                    moves.setdefault(name, []).append(_movement(still[name], found))
+        rounding = rounding.with_noise(_floor(moves))
+        if not rounding.is_close(outputs):
+            break
+    return rounding
+
+
+def _movement(still: Outputs, moved: Outputs) -> list[Array]:
+    sides = zip(still.arrays, moved.arrays, still.dtypes, strict=True)
+    return [looks(x, y, dtype) for x, y, dtype in sides]
+
+
+def _floor(moves: Mapping[str, Sequence[Sequence[Array]]]) -> list[Array]:
+    """Of each output; instruments whose outputs have the form of the first one's take part."""
+    if not moves:
+        return []
+    form = [m.shape for m in next(iter(moves.values()))[0]]
+    alike = {n: found for n, found in moves.items() if [m.shape for m in found[0]] == form}
+    return [
+        noise_of({name: [probe[place] for probe in found] for name, found in alike.items()})
+        for place in range(len(form))
     ]
-    plain, *probes = pool.ask_each(instruments, requests)
-    for runs in probes:
-        for name, run in runs.items():
-            if not (run.ok and plain[name].ok) or len(run.arrays) != count:
-                continue
-            for found, moved, still in zip(moves, run.arrays, plain[name].arrays, strict=True):
-                same = moved.shape == still.shape
-                far = distance_relative(still, moved) if same else np.zeros(len(indices))
-                found.setdefault(name, []).append(far)
-    if not all(moves):
-        return None
-    return NoiseFloor(tuple(indices), tuple(map(noise_of, moves)))
+
+
+def asking(pool: Pool, model: Model, inputs: Sequence[Array], instruments: Sequence[str]) -> Ask:
+    """Runs a model, all inputs in one batch: in smaller ones a target may give other results."""
+    slow = any(pool.targets[name].compiles_slowly for name in instruments)
+
+    def request(seed: Seed) -> Request:
+        moved = [nudged(array, seed) for array in inputs] if slow else inputs
+        arguments = {
+            "model": model.to_json(),
+            "inputs": [pool.blobs.put(array) for array in moved],
+            "batch": max(1, len(inputs[0])),
+            "jitter": None if slow else seed,
+        }
+        return Request("run", arguments, steps=len(model.layers))
+
+    def ask(seeds: Sequence[Seed]) -> list[dict[str, Outputs]]:
+        answers = pool.ask_each(instruments, [request(seed) for seed in seeds])
+        found = [{n: outputs_of(run) for n, run in runs.items() if run.ok} for runs in answers]
+        if not slow:
+            return found
+        return [nudged_all(some, seed) for some, seed in zip(found, seeds, strict=True)]
+
+    return ask
+
+
+def nudged_all(outputs: Mapping[str, Outputs], seed: Seed) -> dict[str, Outputs]:
+    """Results moved as a worker moves them: they are tensors of the graph too."""
+    return {
+        name: Outputs(tuple(nudged(array, seed) for array in found.arrays), found.dtypes)
+        for name, found in outputs.items()
+    }
 
 
 def choose_instruments(finished: Mapping[str, Target]) -> list[str]:
@@ -115,12 +116,13 @@ def choose_instruments(finished: Mapping[str, Target]) -> list[str]:
     return quick or eager or graphs or list(finished)
 
 
-def nudged(array: Array, rng: np.random.Generator) -> Array:
+def nudged(array: Array, seed: Seed) -> Array:
     """An array moved by about one unit in the last place of each element and of its mean size.
 
-    Exact zeros stay: they are padding, or masked, or what a ReLU cut off, and no rounding.
+    Seed 0 moves all away from zero. Exact zeros stay: they are padding, or masked, or what a
+    ReLU cut off, and no rounding.
     """
-    if array.dtype.kind != "f":
+    if seed is None or array.dtype.kind != "f":
         return array
     epsilon = np.finfo(array.dtype).eps
     with np.errstate(invalid="ignore", over="ignore"):
@@ -128,5 +130,130 @@ def nudged(array: Array, rng: np.random.Generator) -> Array:
         size = np.abs(wide)
         finite = size[np.isfinite(size)]
         mean = finite.mean() if finite.size else 0.0
-        moved = wide + epsilon * (size + mean) * rng.choice([-1.0, 1.0], size=array.shape)
+        signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=array.shape)
+        moved = wide + epsilon * (size + mean) * (signs if seed else np.sign(wide))
         return np.where(np.isfinite(wide) & (wide != 0), moved, wide).astype(array.dtype)
+
+
+# Whole models: every input that differs is measured.
+
+
+@dataclass(frozen=True)
+class NoiseFloor:
+    """What rounding explains of a model's outputs, on the inputs that were measured."""
+
+    inputs: tuple[int, ...]
+    rounding: Rounding  # its rows are these inputs
+
+    def left(self, pair: Comparison, outputs: Mapping[str, Outputs]) -> tuple[int, ...]:
+        """The inputs that make a pair inconsistent without being explained, worst first.
+
+        An input that was not measured is not explained. None are left where they are too few to
+        make the pair inconsistent.
+        """
+        return self._left(pair, outputs, only_measured=False)
+
+    def settles(self, pair: Comparison, outputs: Mapping[str, Outputs]) -> bool:
+        """Whether the measured inputs show that rounding does not explain a pair."""
+        return bool(self._left(pair, outputs, only_measured=True))
+
+    def _left(
+        self, pair: Comparison, outputs: Mapping[str, Outputs], only_measured: bool
+    ) -> tuple[int, ...]:
+        left: dict[int, None] = {}
+        for found in pair.measured:
+            if found.inconsistent:
+                known = np.isin(found.triggering, self.inputs)
+                beyond = self._beyond(pair, found.output, found.triggering, outputs)
+                rows = found.triggering[beyond & known if only_measured else beyond | ~known]
+                if len(rows) >= found.needed:
+                    left.update(dict.fromkeys(map(int, rows)))
+        return tuple(left)
+
+    def _beyond(
+        self, pair: Comparison, output: int, rows: Array, outputs: Mapping[str, Outputs]
+    ) -> Array:
+        """Which of some inputs are farther apart than the floor explains, where it was measured."""
+        place = {index: place for place, index in enumerate(self.inputs)}
+        limits = self.rounding.limits(output, len(self.inputs))
+        a, b = (outputs[name] for name in pair.targets)
+        far = looks(a.arrays[output][rows], b.arrays[output][rows], a.dtypes[output])
+        allowed = limits[:, [place.get(int(row), 0) for row in rows]]
+        beyond: Array = ~((far < allowed) | (far == 0)).all(axis=0)
+        return beyond
+
+    def explained(
+        self, pairs: Sequence[Comparison], outputs: Mapping[str, Outputs]
+    ) -> set[tuple[str, str]]:
+        """The pairs whose inconsistency is rounding."""
+        alike = [pair for pair in pairs if pair.mismatch is None]
+        return {pair.targets for pair in alike if not self.left(pair, outputs)}
+
+    def largest(self) -> float:
+        return self.rounding.moved
+
+    def limit(self, index: int) -> float | None:
+        """The relative distance that rounding explains on one input; None: not measured."""
+        if index not in self.inputs:
+            return None
+        row = self.inputs.index(index)
+        outputs = range(len(self.rounding.base))
+        return max(float(self.rounding.limits(i, len(self.inputs))[0, row]) for i in outputs)
+
+    def joined(self, more: NoiseFloor) -> NoiseFloor:
+        """With further inputs."""
+        sides = zip(self.rounding.noise, more.rounding.noise, strict=True)
+        noise = [np.concatenate([a, b], axis=1) for a, b in sides]
+        return NoiseFloor(self.inputs + more.inputs, self.rounding.with_noise(noise))
+
+
+def measure_noise(
+    pool: Pool,
+    case: Case,
+    outputs: Mapping[str, Outputs],
+    pairs: Sequence[Comparison],
+    instruments: Sequence[str],
+    settings: Settings,
+    batch: int,
+) -> NoiseFloor | None:
+    """The noise on every input on which pairs differ, the worst first, batch by batch.
+
+    A pair that has inputs enough that rounding does not explain needs no more of them. None if no
+    instrument gives a result.
+    """
+    pairs = [pair for pair in pairs if pair.mismatch is None]
+    floor: NoiseFloor | None = None
+    undecided = pairs
+    while todo := _to_measure(undecided, floor, _WORST if floor is None else batch):
+        rows = {name: _rows(found, todo) for name, found in outputs.items()}
+        ask = asking(pool, case.model, case.data.take(todo), instruments)
+        rounding = measured(_noise_alone(rows, settings), rows, ask, None)
+        if not rounding.is_measured:
+            break
+        found = NoiseFloor(tuple(todo), rounding)
+        floor = found if floor is None else floor.joined(found)
+        undecided = [pair for pair in pairs if not floor.settles(pair, outputs)]
+    return floor
+
+
+def _noise_alone(outputs: Mapping[str, Outputs], settings: Settings) -> Rounding:
+    """Limits that are the noise's alone: what needed no explanation is not asked here."""
+    count = max((len(found.arrays) for found in outputs.values()), default=0)
+    return Rounding(((0.0, ELEMENT),) * count, (), settings.noise_factor)
+
+
+def _to_measure(pairs: Sequence[Comparison], floor: NoiseFloor | None, most: int) -> list[int]:
+    """The next inputs: of every pair and metric in turn the worst that was not measured."""
+    known = set(floor.inputs) if floor else set()
+    queues = [
+        [int(row) for row in found.triggering if int(row) not in known]
+        for pair in pairs
+        for found in pair.measured
+        if found.inconsistent
+    ]
+    turns = (row for turn in zip_longest(*queues) for row in turn if row is not None)
+    return list(islice(dict.fromkeys(turns), most))
+
+
+def _rows(outputs: Outputs, rows: Sequence[int]) -> Outputs:
+    return Outputs(tuple(array[list(rows)] for array in outputs.arrays), outputs.dtypes)

@@ -23,6 +23,7 @@ class Step:
 
     `own`: from its own tensors, errors of earlier layers included. `isolated`: from the
     reference's tensors, so that only this layer can differ. `failed`: could not compute that.
+    `lost`: targets whose session is gone, through no fault of this layer; no more is heard of them.
     """
 
     layer: Layer
@@ -30,17 +31,29 @@ class Step:
     own: Mapping[str, Outputs]
     isolated: Mapping[str, Outputs]
     failed: Mapping[str, Run] = field(default_factory=dict)
+    lost: Mapping[str, Run] = field(default_factory=dict)
 
 
 def steps(
     pool: Pool, model: Model, inputs: Sequence[Array], reference: str, others: Sequence[str]
 ) -> Iterator[Step]:
-    """Every layer in order. A target that fails a layer is left out from there on."""
+    """Every layer in order. A target that fails a layer is left out from there on.
+
+    Where the reference fails, the last step holds nothing but that. A worker that died between two
+    steps, as when its noise was measured, has been replaced by one without a session: it is lost.
+    """
     alive = [reference, *others]
     opened = pool.ask_all(alive, Request("open", {"model": model.to_json()}, inputs))
     if not opened[reference].ok:
+        yield Step(model.layers[0], (), {}, {}, {}, {reference: opened[reference]})
         return
     alive = [name for name in others if opened[name].ok]
+    lost = {name: opened[name] for name in others if not opened[name].ok}
+    workers = dict(pool.restarts)
+
+    def is_lost(name: str) -> bool:
+        return pool.restarts.get(name) != workers.get(name)
+
     held: dict[str, list[State]] = {
         item.name: [(array, None)] for item, array in zip(model.inputs, inputs, strict=True)
     }
@@ -48,7 +61,9 @@ def steps(
     for position, layer in enumerate(model.layers):
         first = pool.ask(reference, Request("step", {"layer": layer.name, "given": None}))
         if not first.ok:
-            yield Step(layer, (), {}, {}, {reference: first})
+            told = {reference: first}
+            failed, lost = ({}, told) if is_lost(reference) else (told, {})
+            yield Step(layer, (), {}, {}, failed, lost)
             return
         given = tuple(held[ref.producer][ref.index] for ref in layer.refs())
         held[layer.name] = unpack(first.reply["own"], first.arrays)
@@ -62,9 +77,11 @@ def steps(
                 if run.reply["own"]:
                     result[name] = _outputs(run, "own")
                 isolated[name] = _outputs(run, "isolated")
-        failed = {name: run for name, run in runs.items() if not run.ok}
-        alive = [name for name in alive if name not in failed]
-        yield Step(layer, given, result, {reference: own, **isolated}, failed)
+        lost |= {name: run for name, run in runs.items() if not run.ok and is_lost(name)}
+        failed = {name: run for name, run in runs.items() if not run.ok and name not in lost}
+        alive = [name for name in alive if name not in failed and name not in lost]
+        yield Step(layer, given, result, {reference: own, **isolated}, failed, lost)
+        lost = {}
         for producer in layer.inputs:
             if last_use[producer] == position:
                 del held[producer]

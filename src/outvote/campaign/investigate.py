@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from outvote.bench.noise import inputs_to_probe, measure_noise
+from outvote.bench.noise import measure_noise
 from outvote.bench.reading import choose_reference
 from outvote.bench.stepping import Step, alone
 from outvote.campaign.oracle import Judged
@@ -158,11 +158,11 @@ class Investigator:
             return []
         reference = self._reference(step.isolated)
         taking_part = {n: t for n, t in self._targets.items() if n not in gaps}
-        _, tolerance, fault = judge_step(self._pool, step, reference, taking_part, self._settings)
+        rounding, fault = judge_step(self._pool, step, taking_part, self._settings)
         self._pool.ask_all(list(step.isolated), Request("close", {}))
         if fault is None:
             return []
-        found = Localization(reference, {}, {}, {layer.name: tolerance}, {}, (fault,))
+        found = Localization(reference, {}, {}, {layer.name: rounding.tolerance}, {}, (fault,))
         return [f.but(localization=None) for f in findings_from_faults(found, taking_part, [0])]
 
     def _failed(self, case: Case, judged: Judged, report: Report) -> None:
@@ -213,15 +213,16 @@ class Investigator:
             report.rounding = True
             return
         self.looks += 1
-        instrument = [self._reference(judged.outputs)]
-        indices = inputs_to_probe(apart)
-        noise = None
-        if indices:
-            noise = measure_noise(
-                self._pool, case.model, case.data, indices, judged.outputs, instrument
-            )
-        factor = self._settings.noise_factor
-        explained = noise.explained(apart, judged.outputs, factor) if noise else set()
+        noise = measure_noise(
+            self._pool,
+            case,
+            judged.outputs,
+            apart,
+            [self._reference(judged.outputs)],
+            self._settings,
+            case.data.count,
+        )
+        explained = noise.explained(apart, judged.outputs) if noise else set()
         left = [pair for pair in apart if pair.targets not in explained]
         if not left:
             report.rounding = True

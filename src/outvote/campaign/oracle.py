@@ -11,11 +11,11 @@ from outvote.core.arrays import Array
 from outvote.core.outputs import Hidden, Outputs, hidden_of, outputs_of
 from outvote.core.target import Outcome, Run
 from outvote.core.truth import Truth
-from outvote.judge.compare import Comparison, Settings, compare_all, mismatch_of
-from outvote.judge.distances import distance_relative
+from outvote.judge.compare import Comparison, Settings, compare_all, distance
+from outvote.judge.observation import kind_of
+from outvote.judge.tolerance import screen_tolerance
 
 Pair = tuple[str, str]
-_SCREEN = 1e-5  # relative difference of a hidden layer that is worth a closer look
 
 
 @dataclass(frozen=True)
@@ -112,9 +112,4 @@ def _seen(layer: str, hidden: Mapping[str, Hidden]) -> dict[str, Outputs]:
 
 def _apart(a: Outputs, b: Outputs) -> str:
     """How two targets differ on a hidden layer, instance by instance; empty where they agree."""
-    if mismatch_of(a, b) is not None:
-        return "shape"
-    pairs = zip(a.arrays, b.arrays, strict=True)
-    worst = [distance_relative(*np.atleast_1d(x, y)).max(initial=0.0) for x, y in pairs]
-    largest = max(worst, default=0.0)
-    return "" if largest < _SCREEN else "nan" if np.isnan(largest) else "values"
+    return "" if distance(a, b) < screen_tolerance(a) else kind_of(a, b)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-
-import numpy as np
 
 from outvote.bench.noise import NoiseFloor
 from outvote.bench.reading import choose_reference
@@ -16,13 +15,65 @@ from outvote.core.outputs import Outputs
 from outvote.core.target import Outcome, Run, Target
 from outvote.findings.finding import Finding, findings_from_failures, findings_from_faults
 from outvote.judge.compare import Comparison, Settings
-from outvote.judge.tolerance import BEYOND_ROUNDING, model_tolerance
+from outvote.judge.observation import kind_of
+from outvote.judge.rows import Row, first
+from outvote.judge.tolerance import LOST_DIGITS
 from outvote.judge.vote import Vote, vote
 from outvote.localize.layers import Localization, localize
 from outvote.localize.whole_graph import first_deviating_layer
 from outvote.run.pool import Pool
 
 Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class WholeGraph:
+    """What is known of a pair that differs though no layer alone does."""
+
+    targets: Pair
+    kind: str
+    compiled: tuple[str, ...]
+    outvoted: tuple[str, ...]
+    distance: float
+    explained: float | None  # by the noise of the whole graph, on that input; None: not measured
+
+    @property
+    def suspect(self) -> str:
+        return (*self.outvoted, *self.compiled, *self.targets)[0]
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether rounding of many layers may come to as much."""
+        return self.explained is not None and self.distance < LOST_DIGITS * self.explained
+
+
+_INTERFERE = (
+    "The difference needs several layers at once, as when a compiler fuses them or one spoils "
+    "another's memory."
+)
+WHOLE_GRAPH: tuple[Row[WholeGraph], ...] = (
+    Row(
+        "adds-up",
+        "numbers differ, no target of the pair compiles the graph, and the distance is less than "
+        f"{LOST_DIGITS:.3g} times what the noise of the whole graph explains on that input",
+        lambda w: w.kind == "inconsistency" and not w.compiled and w.adds_up,
+        "precision",
+        lambda w: (
+            f"Moving every tensor of the graph by one last place explains {w.explained:.2g}; "
+            f"{w.distance:.2g} is not far beyond: small differences of single layers add up."
+        ),
+    ),
+    Row(
+        "interfere",
+        "a majority outvotes a target of the pair",
+        lambda w: bool(w.outvoted),
+        "bug",
+        lambda w: _INTERFERE,
+        lambda w: w.outvoted[:1],
+        "the outvoted",
+    ),
+    Row("interfere-undecided", "otherwise", lambda w: True, "unknown", lambda w: _INTERFERE),
+)
 
 
 @dataclass(frozen=True)
@@ -74,11 +125,12 @@ class Blame:
             apart = [p for p in apart if p is not pair and not blamed & set(p.targets)]
         return sorted(found.values(), key=self._place)
 
-    def inside(self, index: int) -> list[Finding]:
-        """Faults of single layers on one input, whatever the outputs say."""
+    def inside(self, index: int) -> tuple[list[Finding], Localization]:
+        """Faults of single layers on one input, whatever the outputs say; and what was compared."""
         targets = {n: t for n, t in self._finished.items() if not t.compiles_slowly}
+        targets = targets if len(targets) > 1 else self._finished
         located = self._localize([index], choose_reference(list(targets), targets), targets)
-        return findings_from_faults(located, targets, [index])
+        return findings_from_faults(located, targets, [index]), located
 
     def _explain(self, pair: Comparison, voted: Vote, noise: NoiseFloor | None) -> list[Finding]:
         """Localise on the pair's worst input; if it alone shows nothing, on its whole batch."""
@@ -89,8 +141,8 @@ class Blame:
         }
         agreeing = [name for name in voted.majority if name in finished]
         reference = choose_reference(agreeing or list(finished), finished)
-        worst = self._one(pair.worst_input)
-        whole = self._batch_of(pair.worst_input)
+        index = self._worst_input(pair, noise)
+        worst, whole = self._one(index), self._batch_of(index)
         for indices in (worst, whole) if self.one_input else (whole,):
             located = self._localize(indices, reference, finished)
             faults = findings_from_faults(located, finished, worst)
@@ -98,6 +150,11 @@ class Blame:
             if found or len(whole) <= 1:
                 break
         return found or [self._whole_graph(pair, voted, located, noise)]
+
+    def _worst_input(self, pair: Comparison, noise: NoiseFloor | None) -> int:
+        """Farthest apart, of the inputs that rounding does not explain."""
+        left = noise.left(pair, self.outputs) if noise and pair.mismatch is None else ()
+        return left[0] if left else pair.worst_input
 
     def _one(self, index: int) -> list[int]:
         """That input alone; of an empty batch, none."""
@@ -132,57 +189,63 @@ class Blame:
         self, pair: Comparison, voted: Vote, located: Localization, noise: NoiseFloor | None
     ) -> Finding:
         """A pair that differs though no layer alone does: rounding adds up, or layers interfere."""
-        names = pair.targets
-        compiled = [name for name in names if not self.pool.targets[name].is_eager]
+        index = self._worst_input(pair, noise)
+        whole = self._whole(pair, voted, noise, index)
+        row = first(WHOLE_GRAPH, whole)
         metric = next((m for m in pair.measured if m.inconsistent), None)
-        worst = metric.maximum if metric is not None else float("nan")
+        worst = float(metric.distances[index]) if metric is not None else math.nan
         finding = Finding(
-            kind="shape" if pair.mismatch else "nan" if np.isnan(worst) else "inconsistency",
-            title=f"{names[0]} and {names[1]} differ, and no layer alone shows it",
-            reason="Fed with the same tensors every layer agrees: small differences of single "
-            f"layers add up. {voted.reason}.",
-            targets=names,
+            kind=whole.kind,
+            title=f"{' and '.join(pair.targets)} differ, and no layer alone shows it",
+            reason=f"Fed with the same tensors every layer agrees. {row.says(whole)} "
+            f"{voted.reason}.",
+            targets=pair.targets,
             accused=None,
-            triage="precision",
+            triage=row.triage,
             dialect=self.case.model.dialect,
-            distance=None if np.isnan(worst) else worst,
+            distance=worst if math.isfinite(worst) else None,
             metric=metric.name if metric else None,
-            inputs=tuple(self._one(pair.worst_input)),
+            inputs=tuple(self._one(index)),
             localization=located,
         )
-        if not compiled and finding.kind == "inconsistency" and not self._is_far(pair, noise):
+        if row.triage == "precision":
             return finding
-        accused = next((name for name in names if name in voted.outvoted), None)
-        suspect = accused or (compiled or list(names))[0]
-        other = next(name for name in names if name != suspect)
+        return self._parting(finding, whole)
+
+    def _parting(self, finding: Finding, whole: WholeGraph) -> Finding:
+        """The same, with the layer at which the outputs part, and who parts from whom."""
+        suspect = whole.suspect
+        other = next(name for name in whole.targets if name != suspect)
         layer = first_deviating_layer(
             self.pool,
             self.case.model,
-            self.case.data.take_one([pair.worst_input]),
+            self.case.data.take_one(finding.inputs),
             (other, suspect),
             self.settings,
         )
         place = f"; the outputs part at {layer.kind} layer {layer.name!r}" if layer else ""
+        accused = suspect if finding.triage == "bug" else None
         return finding.but(
             title=f"{suspect} differs from {other} in the whole graph only{place}",
-            reason="Fed with the same tensors every layer agrees: the difference needs several "
-            f"layers at once, as when a compiler fuses them or one spoils another's memory{place}. "
-            f"{voted.reason}.",
-            targets=(accused,) if accused else names,
+            targets=(accused,) if accused else finding.targets,
             accused=accused,
-            triage="bug" if accused else "unknown",
             layer=layer,
             library=self.pool.targets[accused].library if accused else None,
         )
 
-    def _is_far(self, pair: Comparison, noise: NoiseFloor | None) -> bool:
-        """Whether no adding up of rounding takes outputs so far from each other."""
-        if noise is None:
-            return False
-        dtypes = {dtype for found in self.outputs.values() for dtype in found.dtypes}
-        floor = max(noise.largest(), *map(model_tolerance, dtypes))
-        apart = max((m.maximum for m in pair.measured if m.name == "relative"), default=0.0)
-        return apart > BEYOND_ROUNDING * self.settings.noise_factor * floor
+    def _whole(
+        self, pair: Comparison, voted: Vote, noise: NoiseFloor | None, index: int
+    ) -> WholeGraph:
+        a, b = (self.outputs[name] for name in pair.targets)
+        apart = [m.distances[index] for m in pair.measured if m.name == "relative"]
+        return WholeGraph(
+            targets=pair.targets,
+            kind=kind_of(a, b),
+            compiled=tuple(n for n in pair.targets if not self.pool.targets[n].is_eager),
+            outvoted=tuple(n for n in pair.targets if n in voted.outvoted),
+            distance=float(max(apart, default=0.0)),
+            explained=noise.limit(index) if noise else None,
+        )
 
     def _place(self, finding: Finding) -> int:
         """Findings stand in the order of their layers; those without one come last."""

@@ -217,6 +217,7 @@ def _from_fault(
         "nan": f"{'gives' if _has_nan(fault, guilty) else 'drops'} NaN, unlike the others,",
         "shape": f"gives {unlike}",
         "crash": f"fails ({_shorten('; '.join(fault.failures.values()))})",
+        "hang": f"hangs ({_shorten('; '.join(fault.failures.values()))})",
     }[deed.kind]
     title = f"{accused} {what} in {place}" if accused else f"{place}: {_told(involved)} disagree"
     reason = (

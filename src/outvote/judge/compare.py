@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
 
 import numpy as np
@@ -11,9 +11,23 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.outputs import Outputs
 from outvote.core.truth import Truth
-from outvote.judge.distances import accuracy, distance_class, distance_mad, distance_relative
+from outvote.judge.distances import (
+    accuracy,
+    distance_class,
+    distance_element,
+    distance_mad,
+    distance_relative,
+)
 from outvote.judge.patterns import Pattern, pattern_class, pattern_mad, pattern_relative
-from outvote.judge.tolerance import model_tolerance
+from outvote.judge.tolerance import (
+    CLASS_THRESHOLD,
+    ELEMENT,
+    MAD_THRESHOLD,
+    NOISE_FACTOR,
+    P_PERCENT,
+    TOP_K,
+    model_tolerance,
+)
 
 METRICS = ("class", "mad", "relative")
 
@@ -23,12 +37,12 @@ class Settings:
     """Thresholds. Those of CRADLE have the paper's defaults; the noise ones are ours."""
 
     metrics: tuple[str, ...] = METRICS
-    k: int = 5
-    class_threshold: float = 8.0  # T_C
-    mad_threshold: float = 0.2  # T_M
-    p: float = 0.0  # percent of inputs that must reach the threshold (and at least one)
+    k: int = TOP_K
+    class_threshold: float = CLASS_THRESHOLD  # T_C
+    mad_threshold: float = MAD_THRESHOLD  # T_M
+    p: float = P_PERCENT  # percent of inputs that must reach the threshold (and at least one)
     tolerance: float | None = None  # relative distance that needs no explanation; None: by dtype
-    noise_factor: float = 10.0  # how many times the noise floor still counts as rounding
+    noise_factor: float = NOISE_FACTOR  # how many times the noise floor still counts as rounding
 
 
 @dataclass(frozen=True)
@@ -40,15 +54,27 @@ class Measured:
     threshold: float
     distances: Array
     pattern: Pattern
-    inconsistent: bool
+    needed: float = 1.0  # inputs that must reach the threshold
+    # `relative` looks twice: an element that is off by so much of itself counts as well.
+    elements: Array = field(default_factory=lambda: np.zeros(0))
+
+    @property
+    def reached(self) -> Array:
+        """Which inputs count."""
+        by_size = ~(self.distances < self.threshold)
+        return by_size | ~(self.elements < ELEMENT) if self.elements.size else by_size
+
+    @property
+    def inconsistent(self) -> bool:
+        return bool(self.reached.sum() >= self.needed)
 
     @property
     def triggering(self) -> Array:
-        """Indices of the inputs that reach the threshold, worst first; NaN is worst."""
+        """Indices of the inputs that count, worst first; NaN is worst."""
         order = np.argsort(
             -np.where(np.isnan(self.distances), np.inf, self.distances), kind="stable"
         )
-        return order[~(self.distances[order] < self.threshold)]
+        return order[self.reached[order]]
 
     @property
     def maximum(self) -> float:
@@ -130,22 +156,21 @@ def top_k_accuracies(truth: Truth, output: Array, highest: int = 5) -> dict[str,
 def _measure(
     index: int, x: Array, y: Array, dtype: str, truth: Truth, settings: Settings
 ) -> Sequence[Measured]:
-    def judged(name: str, threshold: float, distances: Array, pattern: Pattern) -> Measured:
-        reached = ~(distances < threshold)
-        needed = max(1.0, settings.p / 100 * len(distances))
-        return Measured(name, index, threshold, distances, pattern, bool(reached.sum() >= needed))
-
+    needed = max(1.0, settings.p / 100 * len(x))
     found = []
     if "class" in settings.metrics and truth.labels is not None:
         d = distance_class(truth.labels, x, y, settings.k)
-        found.append(judged("class", settings.class_threshold, d, pattern_class(d, settings.k)))
-    if "mad" in settings.metrics and truth.values is not None:
-        d = distance_mad(truth.values, x, y)
-        found.append(judged("mad", settings.mad_threshold, d, pattern_mad(d)))
+        pattern = pattern_class(d, settings.k)
+        found.append(Measured("class", index, settings.class_threshold, d, pattern, needed))
+    if "mad" in settings.metrics and truth.kind != "none":
+        d = distance_mad(truth, x, y)
+        found.append(Measured("mad", index, settings.mad_threshold, d, pattern_mad(d), needed))
     if "relative" in settings.metrics:
         d = distance_relative(x, y)
         limit = model_tolerance(dtype) if settings.tolerance is None else settings.tolerance
-        found.append(judged("relative", limit, d, pattern_relative(d)))
+        elements = distance_element(x, y, dtype)
+        pattern = pattern_relative(d)
+        found.append(Measured("relative", index, limit, d, pattern, needed, elements))
     return found
 
 
@@ -154,5 +179,5 @@ def distance(a: Outputs, b: Outputs) -> float:
     if mismatch_of(a, b) is not None:
         return float("inf")
     pairs = zip(a.arrays, b.arrays, strict=True)
-    flat = [distance_relative(x.reshape(1, -1), y.reshape(1, -1)) for x, y in pairs]
-    return float(np.max(np.concatenate(flat))) if flat else 0.0
+    found = [distance_relative(x, y) for x, y in pairs]
+    return float(np.max(np.concatenate(found), initial=0.0)) if found else 0.0

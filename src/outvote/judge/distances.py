@@ -1,7 +1,8 @@
 """How far apart two targets are on each input. One function per metric.
 
 Every function returns one distance per instance. A distance that cannot be given (NaN on one
-side) is NaN, and callers write `not d < threshold`, so that NaN never passes for agreement.
+side) is NaN, and callers write `not d < threshold`, so that NaN never passes for agreement. What
+is NaN, or the same infinity, on both sides agrees by every metric.
 """
 
 from __future__ import annotations
@@ -11,13 +12,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from outvote.core.arrays import Array
-
-_NOTHING = 1e-30
+from outvote.core.truth import Truth
+from outvote.judge.tolerance import LAYER_PLACES, NOTHING, base_tolerance
 
 
 def class_score(labels: Array, output: Array, k: int) -> Array:
     """Score of the true class by its rank (CRADLE, equation 1); NaN where the output has NaN."""
-    output = np.asarray(output, np.float64)
     own = np.take_along_axis(output, labels[..., None].astype(np.int64), axis=-1)
     earlier = np.arange(output.shape[-1]) < labels[..., None]
     rank = 1 + np.sum((output > own) | ((output == own) & earlier), axis=-1)
@@ -29,33 +29,92 @@ def class_score(labels: Array, output: Array, k: int) -> Array:
 def distance_class(labels: Array, a: Array, b: Array, k: int = 5) -> Array:
     """D_CLASS (CRADLE, equation 2): difference of the two scores, largest over positions."""
     difference = np.abs(class_score(labels, a, k) - class_score(labels, b, k))
-    largest: Array = _per_instance(difference).max(axis=1)
+    alike = (np.isnan(a) == np.isnan(b)).all(axis=-1)  # NaN in the same places, if anywhere
+    agreed = np.where(np.isnan(difference) & alike, 0.0, difference)
+    largest: Array = _per_instance(agreed).max(axis=1)
     return largest
 
 
-def distance_mad(truth: Array, a: Array, b: Array) -> Array:
+def distance_mad(truth: Truth, a: Array, b: Array) -> Array:
     """D_MAD (CRADLE, equations 3 and 4) against the ground truth; 0/0 is 0."""
-    first, second = (
-        _per_instance(np.abs(np.asarray(o, np.float64) - truth)).mean(axis=1) for o in (a, b)
-    )
+    same = _unordered(a, b)
+    first, second = (_deviation(truth, output, same) for output in (a, b))
     total = first + second
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(total == 0, 0.0, np.abs(first - second) / total)
 
 
+def _unordered(a: Array, b: Array) -> Array:
+    """Where both are NaN or the same infinity: no deviation of one from the other."""
+    same: Array = (np.isnan(a) & np.isnan(b)) | (np.isinf(a) & (a == b))
+    return same
+
+
+def _deviation(truth: Truth, output: Array, same: Array) -> Array:
+    """δ: the mean absolute difference from the truth; labels are one-hot without being written out.
+
+    Elements on which both sides are without a number count as 0 on both.
+    """
+    if truth.labels is None:
+        with np.errstate(invalid="ignore", over="ignore"):
+            apart = np.abs(np.asarray(output, np.float64) - np.asarray(truth.given))
+        deviation: Array = _per_instance(np.where(same, 0.0, apart)).mean(axis=1)
+        return deviation
+    plain = np.where(same, 0, output)
+    place = truth.labels[..., None].astype(np.int64)
+    own = np.take_along_axis(plain, place, axis=-1).astype(np.float64)[..., 0]
+    there = np.take_along_axis(same, place, axis=-1)[..., 0]
+    with np.errstate(invalid="ignore", over="ignore"):
+        sums = np.abs(plain).sum(axis=-1, dtype=np.float64)
+        sums += np.where(there, 0.0, np.abs(own - 1.0) - np.abs(own))
+    mean: Array = _per_instance(sums).mean(axis=1) / output.shape[-1]
+    return mean
+
+
 def distance_relative(a: Array, b: Array) -> Array:
     """Largest element-wise difference, relative to the largest element of the instance.
 
-    Elements that are NaN, or the same infinity, on both sides agree. Below 1e-30 nothing is
-    relative: there processors may flush numbers to zero, each in its own way.
+    Below 1e-30 nothing is relative: there processors may flush numbers to zero, each in its own
+    way.
     """
-    a, b = (_per_instance(np.asarray(o, np.float64)) for o in (a, b))
+    difference, scale = _difference(a, b)
+    largest = difference.max(axis=1, initial=0.0)
     with np.errstate(invalid="ignore", over="ignore"):
-        same = (a == b) | (np.isnan(a) & np.isnan(b))
-        difference = np.where(same, 0.0, np.abs(a - b)).max(axis=1, initial=0.0)
-        sizes = np.maximum(np.abs(a), np.abs(b))
-        scale = np.where(np.isfinite(sizes), sizes, 0.0).max(axis=1, initial=0.0)
-        return np.where(difference == 0, 0.0, difference / np.maximum(scale, _NOTHING))
+        return np.where(largest == 0, 0.0, largest / np.maximum(scale, NOTHING)[:, 0])
+
+
+def distance_element(a: Array, b: Array, dtype: str) -> Array:
+    """Largest difference of an element relative to that element: a second look.
+
+    It sees what a large neighbour hides from `distance_relative`. No element counts as smaller
+    than a few last places of the instance's largest: that is all that a sum leaves of terms that
+    cancel.
+    """
+    difference, scale = _difference(a, b)
+    with np.errstate(invalid="ignore", over="ignore"):
+        size = np.maximum(np.abs(_floats(a)), np.abs(_floats(b)))
+        least = np.maximum(scale * base_tolerance(dtype, LAYER_PLACES), NOTHING)
+        ratio = np.where(difference == 0, 0.0, difference / (size + least))
+    largest: Array = ratio.max(axis=1, initial=0.0)
+    return largest
+
+
+def _difference(a: Array, b: Array) -> tuple[Array, Array]:
+    """By instance: how far elements are apart, and the largest finite element, as a column."""
+    x, y = _floats(a), _floats(b)
+    with np.errstate(invalid="ignore", over="ignore"):
+        # Integers are equal or not as they are: float64 tells none apart above 2**53.
+        same = _per_instance(np.asarray(a) == np.asarray(b)) | (np.isnan(x) & np.isnan(y))
+        whole = a.dtype.kind in "iu" and b.dtype.kind in "iu"
+        apart = np.abs(x - y)
+        difference = np.where(same, 0.0, np.maximum(apart, 1.0) if whole else apart)
+        sizes = np.maximum(np.abs(x), np.abs(y))
+        scale = np.where(np.isfinite(sizes), sizes, 0.0).max(axis=1, initial=0.0, keepdims=True)
+    return difference, scale
+
+
+def _floats(values: Array) -> Array:
+    return _per_instance(np.asarray(values, np.float64))
 
 
 def spread(output: Array) -> float:
@@ -72,7 +131,9 @@ def accuracy(labels: Array, output: Array, k: int) -> float:
 
 
 def _per_instance(values: Array) -> Array:
-    return values.reshape(len(values), int(np.prod(values.shape[1:])))  # -1 fails on no instances
+    """One row per instance; a tensor without axes is one instance."""
+    count = len(values) if values.ndim else 1
+    return values.reshape(count, int(np.prod(values.shape[1:])))  # -1 fails on no instances
 
 
 def noise_of(movements: Mapping[str, Sequence[Array | float]]) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -44,10 +45,8 @@ def _pattern(distances: Array, lower: Sequence[float], names: Sequence[str]) -> 
     """Counts per bin, each given by its lower edge, highest first; NaN has a bin of its own."""
     missing = np.isnan(distances)
     found = distances[~missing]
-    upper = [np.inf, *lower[:-1]]
-    counts = [
-        int(((found >= low) & (found < high)).sum()) for low, high in zip(lower, upper, strict=True)
-    ]
+    reached = [int((found >= low).sum()) for low in lower]  # the first bin has no upper edge
+    counts = [reached[0], *(b - a for a, b in pairwise(reached))]
     if missing.any():
         return Pattern(("NaN", *names), (int(missing.sum()), *counts))
     return Pattern(tuple(names), tuple(counts))

@@ -30,7 +30,10 @@ class Vote:
 def vote(
     targets: Mapping[str, Target], agreements: Iterable[tuple[str, str]], layer_kind: str | None
 ) -> Vote:
-    """Count the libraries behind each group of agreeing targets; a strict majority decides."""
+    """Count the libraries behind each group of agreeing targets.
+
+    The group with the most wins, if it has at least two and no other has as many.
+    """
     groups = _groups(list(targets), agreements)
     libraries = [
         sorted({targets[name].implementation_of(layer_kind) for name in group}) for group in groups

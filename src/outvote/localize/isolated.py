@@ -6,33 +6,30 @@ layer. A difference counts only when it is beyond what rounding of the layer's i
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 
-import numpy as np
-
-from outvote.bench.noise import nudged
+from outvote.bench.noise import Ask, Seed, choose_instruments, measured, nudged, nudged_all
 from outvote.bench.stepping import Step, call_alone
+from outvote.core.cuts import one_layer
 from outvote.core.model import Layer
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
 from outvote.core.target import Target
-from outvote.judge.compare import Settings, distance, mismatch_of, only_width_differs
-from outvote.judge.distances import noise_of
-from outvote.judge.refusals import Answers, vote_on
-from outvote.judge.tolerance import tolerance_of
+from outvote.judge.compare import Settings, distance, only_width_differs
+from outvote.judge.observation import Observation, kind_of, kind_of_failure, observed
+from outvote.judge.rounding import Rounding, layer_rounding
+from outvote.judge.tolerance import terms_of
 from outvote.judge.vote import Vote
 from outvote.run.pool import Pool
-
-_PROBES = 2
 
 
 @dataclass(frozen=True)
 class Deed:
     """What one outvoted target did: how its result differs from the majority's, and how far."""
 
-    kind: str  # inconsistency, nan, shape or crash
+    kind: str  # inconsistency, nan, shape, crash or hang
     distance: float
     triage: str = "bug"
 
@@ -44,7 +41,7 @@ class Fault:
     layer: Layer
     given: tuple[State, ...]
     outputs: Mapping[str, Outputs]
-    kind: str  # inconsistency, nan, shape or crash
+    kind: str  # inconsistency, nan, shape, crash or hang
     distance: float
     tolerance: float
     vote: Vote
@@ -62,80 +59,63 @@ class Fault:
 
 
 def judge_step(
-    pool: Pool, step: Step, reference: str, targets: Mapping[str, Target], settings: Settings
-) -> tuple[dict[str, float], float, Fault | None]:
-    """Distances of all targets to the reference on this layer, the tolerance, and the fault."""
-    distances = {
-        name: distance(step.isolated[reference], outputs)
-        for name, outputs in step.isolated.items()
-        if name != reference
-    }
-    tolerance = tolerance_of(step.isolated[reference])
-    unclear = any(not d < tolerance for d in distances.values())
-    if unclear and all(np.isfinite(d) for d in distances.values()):
-        names = list(step.isolated)
-        noise = noise_floor(pool, names, step.layer, step.given, step.isolated)
-        tolerance = max(tolerance, settings.noise_factor * noise)
-        unclear = any(not d < tolerance for d in distances.values())
-    if not unclear and not step.failed:
-        return distances, tolerance, None
-    return distances, tolerance, _fault(step, distances, tolerance, targets)
+    pool: Pool, step: Step, targets: Mapping[str, Target], settings: Settings
+) -> tuple[Rounding, Fault | None]:
+    """What rounding explains on this layer, and the fault that it does not."""
+    sizes = [math.prod(array.shape[1:]) for array, _ in step.given]
+    terms = terms_of(one_layer(step.layer, step.given)[0], sizes)
+    rounding = layer_rounding(step.isolated.values(), terms, settings.noise_factor)
+    apart = [gap for gap in rounding.gaps(step.isolated).values() if not gap.explained]
+    if any(math.isfinite(gap.distance) for gap in apart):
+        names = choose_instruments({name: targets[name] for name in step.isolated})
+        ask = asking_alone(pool, names, step.layer, step.given)
+        plain = {name: step.isolated[name] for name in names}
+        rounding = measured(rounding, step.isolated, ask, plain)
+    given = [array for array, _ in step.given]
+    seen = observed(given, step.isolated, step.failed, rounding, targets, step.layer.kind)
+    if seen.kind is None:
+        return rounding, None
+    return rounding, _fault(step, seen)
 
 
-def noise_floor(
-    pool: Pool,
-    names: Sequence[str],
-    layer: Layer,
-    given: Sequence[State],
-    plain: Mapping[str, Outputs],
-) -> float:
-    """How far a layer's output moves when its input moves by one unit in the last place."""
-    movements: dict[str, list[float]] = {}
-    for seed in range(_PROBES):
-        rng = np.random.default_rng(seed)
-        moved = [(nudged(array, rng), mask) for array, mask in given]
-        for name, outputs in call_alone(pool, names, layer, moved).items():
-            movements.setdefault(name, []).append(distance(plain[name], outputs))
-    return float(noise_of(movements)) if movements else 0.0
+def asking_alone(pool: Pool, names: Sequence[str], layer: Layer, given: Sequence[State]) -> Ask:
+    """Calls a layer inside open sessions, its tensors moved here."""
+
+    def ask(seeds: Sequence[Seed]) -> list[dict[str, Outputs]]:
+        found = []
+        for seed in seeds:
+            moved = [(nudged(array, seed), mask) for array, mask in given]
+            found.append(nudged_all(call_alone(pool, names, layer, moved), seed))
+        return found
+
+    return ask
 
 
-def _fault(
-    step: Step, distances: Mapping[str, float], tolerance: float, targets: Mapping[str, Target]
-) -> Fault:
-    agreements = [
-        (a, b)
-        for a, b in combinations(step.isolated, 2)
-        if distance(step.isolated[a], step.isolated[b]) < tolerance
-    ]
-    answers = Answers([array for array, _ in step.given], step.isolated, step.failed)
-    voted = vote_on(answers, agreements, targets, step.layer.kind)
-    finite = [d for d in distances.values() if np.isfinite(d)]
-    worst = max(finite, default=0.0)
-    if any(np.isnan(d) for d in distances.values()):
-        kind, worst = "nan", float("nan")
-    elif any(np.isinf(d) for d in distances.values()):
-        kind = "shape" if _mismatched(step) else "inconsistency"
-    else:
-        kind = "inconsistency" if worst >= tolerance else "crash"
+def _fault(step: Step, seen: Observation) -> Fault:
     failures = {name: run.message for name, run in step.failed.items()}
-    deeds = {name: _deed(step, name, voted) for name in voted.outvoted}
+    deeds = {name: _deed(step, name, seen) for name in seen.vote.outvoted}
     return Fault(
-        step.layer, step.given, step.isolated, kind, worst, tolerance, voted, failures, deeds
+        step.layer,
+        step.given,
+        step.isolated,
+        seen.kind or "",
+        math.nan if seen.kind == "nan" else seen.distance,
+        seen.tolerance,
+        seen.vote,
+        failures,
+        deeds,
     )
 
 
-def _deed(step: Step, name: str, voted: Vote) -> Deed:
+def _deed(step: Step, name: str, seen: Observation) -> Deed:
     if name in step.failed:
-        return Deed("crash", 0.0)
+        return Deed(kind_of_failure(step.failed[name]), 0.0)
     own = step.isolated[name]
-    winners = [step.isolated[winner] for winner in voted.majority if winner in step.isolated]
-    if not winners or mismatch_of(winners[0], own) is not None:
-        harmless = bool(winners) and only_width_differs(winners[0], own)
-        return Deed("shape", 0.0, "difference" if harmless else "bug")
-    apart = distance(winners[0], own)
-    return Deed("nan" if np.isnan(apart) else "inconsistency", apart)
-
-
-def _mismatched(step: Step) -> bool:
-    pairs = combinations(step.isolated.values(), 2)
-    return any(mismatch_of(a, b) is not None for a, b in pairs)
+    winners = [step.isolated[winner] for winner in seen.vote.majority if winner in step.isolated]
+    if not winners:
+        return Deed("shape", 0.0)  # a result where the others refuse
+    kind = kind_of(winners[0], own)
+    if kind == "shape":
+        harmless = only_width_differs(winners[0], own)
+        return Deed(kind, 0.0, "difference" if harmless else "bug")
+    return Deed(kind, distance(winners[0], own))

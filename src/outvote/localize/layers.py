@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from outvote.bench.stepping import steps
 from outvote.core.arrays import Array
 from outvote.core.model import Model
 from outvote.core.target import Target
-from outvote.judge.compare import Settings
+from outvote.judge.compare import Settings, distance
 from outvote.localize.introduction import Introduction, deviation, introduction
 from outvote.localize.isolated import Fault, judge_step
 from outvote.run.pool import Pool
@@ -25,6 +25,13 @@ class Localization:
     tolerances: Mapping[str, float]  # by layer
     shapes: Mapping[str, tuple[int, ...]]
     faults: tuple[Fault, ...]  # in topological order
+    left_out: Mapping[str, str] = field(default_factory=dict)  # target -> why, and from where on
+
+    @property
+    def compared(self) -> int:
+        """How many layers at least two targets computed alone."""
+        names = {name for layers in self.isolated.values() for name in layers}
+        return len(names)
 
 
 def localize(
@@ -43,16 +50,21 @@ def localize(
     tolerances: dict[str, float] = {}
     shapes: dict[str, tuple[int, ...]] = {}
     faults: list[Fault] = []
+    left_out: dict[str, str] = {}
     for step in steps(pool, model, inputs, reference, others):
-        if reference in step.failed:
-            break
         name = step.layer.name
+        for target, run in {**step.failed, **step.lost}.items():
+            left_out[target] = f"from {step.layer.kind} layer {name!r} on ({run.message})"
+        if reference in left_out:
+            break
         for other in others:
             if other in step.own:
                 delta[other][name] = deviation(step.own[reference], step.own[other])
-        found, tolerances[name], fault = judge_step(pool, step, reference, targets, settings)
-        for other, value in found.items():
-            alone[other][name] = value
+        rounding, fault = judge_step(pool, step, targets, settings)
+        tolerances[name] = rounding.tolerance
+        for other, found in step.isolated.items():
+            if other != reference:
+                alone[other][name] = distance(step.isolated[reference], found)
         shapes[name] = step.own[reference].arrays[0].shape if step.own[reference].arrays else ()
         if fault is not None:
             alike = (fault.kind, fault.layer.kind, fault.vote.outvoted)
@@ -62,4 +74,6 @@ def localize(
             if first_only:
                 break
     introductions = {name: introduction(model, delta[name]) for name in others}
-    return Localization(reference, introductions, alone, tolerances, shapes, tuple(faults))
+    return Localization(
+        reference, introductions, alone, tolerances, shapes, tuple(faults), left_out
+    )

@@ -23,7 +23,7 @@ from outvote.core.model import Layer, Model
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run
-from outvote.judge.tolerance import tolerance_of
+from outvote.judge.tolerance import layer_tolerance
 from outvote.localize.causal import T1, T2, Accident, Cause, Effect, causes, change_rate
 from outvote.localize.introduction import Introduction, deviation, introduction
 from outvote.mutate.subject import Spec
@@ -93,7 +93,7 @@ class Localizer:
             if other in step.own:
                 delta[name] = deviation(step.own[reference], step.own[other])
             pair = step.isolated[reference], step.isolated[other]
-            rate = change_rate(*pair, tolerance_of(pair[0]))
+            rate = change_rate(*pair, _tolerance(pair[0]))
             if not rate <= self.t1:
                 found.append((step.layer, rate, step.given))
         suspects: list[Suspect] = []
@@ -223,7 +223,7 @@ def _rates(runs: Mapping[str, Run], names: tuple[str, str]) -> Array:
     for i in range(count):
         a, b = _row(runs[names[0]], i), _row(runs[names[1]], i)
         if all(np.isfinite(array).all() for array in a.arrays if array.dtype.kind == "f"):
-            rates[i] = change_rate(a, b, tolerance_of(a))
+            rates[i] = change_rate(a, b, _tolerance(a))
     return rates
 
 
@@ -240,3 +240,8 @@ def _alike(a: Layer, b: Layer) -> bool:
         return layer.kind, config, layer.origin, [weight.shape for weight in layer.weights]
 
     return plain(a) == plain(b)
+
+
+def _tolerance(outputs: Outputs) -> float:
+    """What needs no explanation of what a layer gives."""
+    return max(map(layer_tolerance, outputs.dtypes), default=0.0)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from outvote.bench.noise import asking, choose_instruments, measured
 from outvote.core.arrays import Array
 from outvote.core.cuts import owned
 from outvote.core.model import Layer, Model, Ref
-from outvote.core.outputs import outputs_of
-from outvote.judge.compare import Settings, distance
-from outvote.judge.tolerance import model_tolerance
-from outvote.run.pool import Pool, Request
+from outvote.core.outputs import Outputs
+from outvote.judge.compare import Settings
+from outvote.judge.rounding import model_rounding
+from outvote.run.pool import Pool
 
 
 def first_deviating_layer(
@@ -19,31 +20,42 @@ def first_deviating_layer(
 ) -> Layer | None:
     """The first layer whose output differs when the model is cut off after it; None if none does.
 
-    Each cut is compiled as one graph. The search halves the model, so that it takes a difference
-    to stay once it is there, as differences do that reach the output.
+    Each cut is compiled as one graph, and held to its own noise. The search halves the model, so
+    that it takes a difference to stay once it is there, as differences do that reach the output.
+    A cut that one of the two cannot run is no evidence: where one is met, no layer is named.
     """
-    digests = [pool.blobs.put(array) for array in inputs]
-    tolerance = settings.tolerance or model_tolerance("float32")
 
-    def deviates(position: int) -> bool:
+    def deviates(position: int) -> bool | None:
         cut = prefix(model, position)
-        arguments = {"model": cut.to_json(), "inputs": digests, "batch": len(inputs[0])}
-        runs = pool.ask_all(targets, Request("run", arguments, steps=len(cut.layers)))
-        if not all(run.ok for run in runs.values()):
-            return False
-        a, b = (outputs_of(runs[n]) for n in targets)
-        return not distance(a, b) < tolerance
+        found = asking(pool, cut, inputs, targets)([None])[0]
+        if len(found) < len(targets):
+            return None
+        return not _agree(pool, cut, inputs, found, settings)
 
     low, high = 0, len(model.layers) - 1
     if not deviates(high):
         return None
     while low < high:
         middle = (low + high) // 2
-        if deviates(middle):
-            high = middle
-        else:
-            low = middle + 1
+        parted = deviates(middle)
+        if parted is None:
+            return None
+        low, high = (low, middle) if parted else (middle + 1, high)
     return model.layers[low]
+
+
+def _agree(
+    pool: Pool, cut: Model, inputs: Sequence[Array], found: dict[str, Outputs], settings: Settings
+) -> bool:
+    """Whether rounding explains what parts two targets on one cut."""
+    rounding = model_rounding(found.values(), settings)
+    a, b = found.values()
+    if rounding.explains(a, b):
+        return True
+    instruments = choose_instruments({name: pool.targets[name] for name in found})
+    plain = {name: found[name] for name in instruments}
+    ask = asking(pool, cut, inputs, instruments)
+    return measured(rounding, found, ask, plain).explains(a, b)
 
 
 def prefix(model: Model, position: int) -> Model:

@@ -8,9 +8,6 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-import numpy as np
-
-from outvote.core.arrays import Array
 from outvote.core.dialect import dialect
 from outvote.core.specimen import Specimen
 from outvote.judge.observation import Observation
@@ -18,31 +15,25 @@ from outvote.judge.observation import Observation
 
 @dataclass(frozen=True)
 class Difference:
-    """One listed difference: where it shows, and why it is no bug."""
+    """One listed difference: where it shows, why it is no bug, and where that is written."""
 
-    layers: tuple[str, ...]  # none: any
+    layers: tuple[str, ...]
     kinds: tuple[str, ...]
     reason: str
     link: str
     parameters: Mapping[str, Sequence[Any]] = field(default_factory=dict)
-    needs_nonfinite: bool = False  # in what the layer reads
 
     @property
     def text(self) -> str:
-        return f"{self.reason} ({self.link})." if self.link else f"{self.reason}."
+        return f"{self.reason} ({self.link})."
 
     def covers(self, specimen: Specimen, seen: Observation) -> bool:
         layer = specimen.last
         return (
-            (not self.layers or layer.kind in self.layers)
+            layer.kind in self.layers
             and seen.kind in self.kinds
-            and (not self.needs_nonfinite or any(map(_is_odd, specimen.inputs)))
             and all(layer.config.get(k) in values for k, values in self.parameters.items())
         )
-
-
-def _is_odd(array: Array) -> bool:
-    return array.dtype.kind == "f" and not np.isfinite(array).all()
 
 
 def listed(specimen: Specimen, seen: Observation) -> Difference | None:
@@ -61,12 +52,11 @@ def _all(spoken: str) -> tuple[Difference, ...]:
     found = tomllib.loads(file.read_text(encoding="utf-8"))["difference"]
     return tuple(
         Difference(
-            tuple(entry.get("layers", ())),
+            tuple(entry["layers"]),
             tuple(entry["kinds"]),
             entry["reason"],
-            entry.get("link", ""),
+            entry["link"],
             entry.get("parameters", {}),
-            entry.get("inputs") == "non-finite",
         )
         for entry in found
     )

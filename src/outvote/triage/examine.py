@@ -22,6 +22,7 @@ from outvote.core.target import Target
 from outvote.findings.finding import Finding, Proof, cause_of, title_of
 from outvote.judge.compare import Settings
 from outvote.judge.observation import Observation
+from outvote.judge.tolerance import NEAR
 from outvote.localize.causal import Cause
 from outvote.localize.parameters import Localizer
 from outvote.run.pool import Pool
@@ -29,7 +30,6 @@ from outvote.triage.minimise import Minimal, minimise
 from outvote.triage.verdict import Verdict, decide
 
 _SECONDS = 20.0  # to make one finding small
-_NEAR = 0.01  # a smaller specimen may show so much of the distance, not less
 _GIVEN = {
     True: "The layer alone, given the same tensors on every target:",
     False: "It takes several layers at once, as when a compiler fuses them or one writes over "
@@ -75,7 +75,7 @@ class Examiner:
     def _is_rounding(self, specimen: Specimen) -> bool:
         """Whether targets still differ, and by no more than the noise that is measured here."""
         seen = self.bench.observe(specimen, list(self.targets))
-        return seen.kind is None and 0 < seen.distance < seen.tolerance and not seen.failures
+        return seen.kind is None and 0 < seen.gap.times < 1 and not seen.failures
 
     def _with_one(self, finding: Finding, specimen: Specimen) -> Finding | None:
         """On one instance instead of none, where that fails too: then it is not about the batch."""
@@ -162,12 +162,12 @@ class Examiner:
         symptom = first.symptom()
 
         def shows(candidate: Specimen) -> bool:
-            seen = self.bench.observe(candidate, names)
+            seen = self.bench.observe(candidate, names, quickly=True)
             if seen.symptom() != symptom:
                 return False
             if seen.kind != "inconsistency" or not np.isfinite(first.distance):
                 return True
-            return seen.distance >= _NEAR * first.distance
+            return seen.distance >= NEAR * first.distance
 
         upright = [n for n in first.outputs if n not in first.vote.outvoted]
         tools = _Tools(self.bench, self._builder_of(upright or list(first.outputs) or names))
@@ -182,7 +182,7 @@ class Examiner:
         return self.bench.judged(
             {n: o for n, o in seen.outputs.items() if n in kept},
             {n: r for n, r in seen.failures.items() if n in kept},
-            seen.tolerance,
+            seen.rounding,
             specimen,
         )
 
@@ -198,8 +198,8 @@ class Examiner:
             small.seconds,
             small.complete,
             verdict.errors or {},
-            verdict.truth.source if verdict.truth else "",
-            verdict.truth.outputs if verdict.truth else None,
+            verdict.exact.source if verdict.exact else "",
+            verdict.exact.outputs if verdict.exact else None,
         )
         layer = small.specimen.last
         wrong = [n for n in verdict.wrong if n in self.targets]
@@ -207,7 +207,7 @@ class Examiner:
         if finding.accused in wrong:
             accused = finding.accused
         if accused is None and verdict.triage == "bug":
-            verdict = Verdict("unknown", (), verdict.reason, verdict.truth, verdict.errors)
+            verdict = replace(verdict, triage="unknown", wrong=())
         kind = seen.kind or finding.kind
         alone = len(small.specimen.model.layers) == 1
         to_blame = layer if alone else finding.layer or layer

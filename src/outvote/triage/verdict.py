@@ -1,38 +1,19 @@
 """Triage: is it a bug, a difference that is meant, or rounding? And whose?
 
-Three instruments: the same computation in float64, the noise floor, an independent reference.
+The decision is a table: the first row that holds. docs/verdicts.md prints it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from outvote.bench.bench import Bench
-from outvote.bench.noise import nudged
-from outvote.core.arrays import Array
-from outvote.core.dialect import dialect
-from outvote.core.outputs import Outputs, outputs_of
 from outvote.core.specimen import Specimen
-from outvote.judge.compare import only_width_differs
-from outvote.judge.distances import distance_relative
 from outvote.judge.observation import Observation
-from outvote.judge.tolerance import BEYOND_ROUNDING, base_tolerance, tolerance_of
-from outvote.triage.differences import Difference, listed
-from outvote.triage.exact import reference_of
-
-_NUDGES = 12
-_FEW = 0.25  # of the results
-
-
-@dataclass(frozen=True)
-class Truth:
-    """What the exact computation gives, and where it comes from."""
-
-    outputs: Outputs
-    source: str
+from outvote.judge.rows import Row, first
+from outvote.judge.tolerance import FARTHER, LAYER_PLACES, LOST_DIGITS
+from outvote.triage.inquiry import Exact, Inquiry
 
 
 @dataclass(frozen=True)
@@ -42,352 +23,370 @@ class Verdict:
     triage: str
     wrong: tuple[str, ...]
     reason: str
-    truth: Truth | None = None
-    errors: Mapping[str, float] | None = None  # distance of each target to the truth
+    exact: Exact | None = None
+    errors: Mapping[str, float] | None = None  # distance of each target to the exact result
+    row: str = ""  # of the table
 
 
 def decide(bench: Bench, specimen: Specimen, seen: Observation) -> Verdict:
     """The verdict on what one specimen shows."""
-    if seen.kind in ("crash", "hang"):
-        return _failed(bench, specimen, seen)
-    meant = listed(specimen, seen)
-    truth = truth_of(bench, specimen, seen)
-    if seen.kind == "shape":
-        return _shape(specimen, seen, truth, meant)
-    return _values(bench, specimen, seen, truth, meant)
+    asked = Inquiry(bench, specimen, seen)
+    row = first(ROWS, asked)
+    wrong = tuple(dict.fromkeys(row.accused(asked)))
+    exact = asked.reference if asked.failed else asked.exact
+    errors = asked.errors if exact and _has_values(asked) else None
+    return Verdict(row.triage, wrong, row.says(asked), exact, errors, row.name)
 
 
-def truth_of(bench: Bench, specimen: Specimen, seen: Observation) -> Truth | None:
-    """Our own reference; without one, what independent targets agree on in float64."""
-    exact = reference_of(specimen, bench.pool.blobs)
-    if exact is not None:
-        return Truth(exact, "an independent NumPy computation in float64")
-    able = [n for n in seen.outputs if _can_be_wide(bench, n)]
-    libraries = {bench.targets[n].implementation_of(specimen.last.kind) for n in able}
-    if len(libraries) < 2 or not _has_floats(specimen) or not _can_widen(specimen):
-        return None
-    wide = _in_float64(bench, specimen, seen, able)
-    groups = wide.vote.groups
-    agree = wide.vote.majority or (groups[0] if len(groups) == 1 else ())
-    if len({bench.targets[n].implementation_of(specimen.last.kind) for n in agree}) < 2:
-        return None
-    return Truth(wide.outputs[agree[0]], f"{' and '.join(agree)} in float64")
+# Who is accused.
 
 
-def _in_float64(
-    bench: Bench, specimen: Specimen, seen: Observation, names: Sequence[str]
-) -> Observation:
-    """The same in float64, judged by the narrow type's tolerance."""
-    widening = dialect(specimen.model.dialect).widening
-    assert widening is not None
-    runs = bench.run(widening.float64_of(specimen, bench.pool.blobs), names, exact=True)
-    outputs = {name: outputs_of(run) for name, run in runs.items() if run.ok}
-    tolerance = max(seen.tolerance, base_tolerance("float32", 8))
-    return bench.judged(outputs, {}, tolerance, specimen)
+def _outvoted(asked: Inquiry) -> tuple[str, ...]:
+    return asked.seen.vote.outvoted
 
 
-def _can_be_wide(bench: Bench, name: str) -> bool:
-    target = bench.targets[name]
-    return target.backend in ("tensorflow", "jax", "torch", "numpy") and target.worker == "keras3"
+def _failures(asked: Inquiry) -> tuple[str, ...]:
+    return tuple(n for n in asked.seen.odd if n in asked.seen.failures)
 
 
-def _can_widen(specimen: Specimen) -> bool:
-    return dialect(specimen.model.dialect).widening is not None
+def _misshapen(asked: Inquiry) -> tuple[str, ...]:
+    return tuple(n for n, found in asked.shapes.items() if found != _right_shape(asked))
 
 
-def _has_floats(specimen: Specimen) -> bool:
-    return any(array.dtype.kind == "f" for array in specimen.inputs)
+def _wrong(asked: Inquiry) -> tuple[str, ...]:
+    return asked.wrong
 
 
-def _failed(bench: Bench, specimen: Specimen, seen: Observation) -> Verdict:
-    failed = tuple(n for n in seen.odd if n in seen.failures)
-    if seen.vote.decided:
-        return Verdict("bug", failed, f"{seen.vote.reason}.")
-    truth = reference_of(specimen, bench.pool.blobs)
-    if truth is None:
-        return Verdict("unknown", (), f"{seen.vote.reason}.")
-    errors = errors_of(seen.outputs, truth)
-    if errors and all(e < seen.tolerance for e in errors.values()):
-        told = Truth(truth, "an independent NumPy computation in float64")
-        reason = f"{seen.vote.reason}; {told.source} gives what {_told(errors)} gives."
-        return Verdict("bug", failed, reason, told, errors)
-    return Verdict("unknown", (), f"{seen.vote.reason}.")
+# What rows ask, where it takes more than one question.
 
 
-def _shape(
-    specimen: Specimen, seen: Observation, truth: Truth | None, meant: Difference | None
-) -> Verdict:
-    if meant is not None:
-        return Verdict("difference", seen.vote.outvoted, meant.text, truth)
-    shapes = {n: [a.shape for a in o.arrays] for n, o in seen.outputs.items()}
-    if seen.failures:  # some refuse what others compute
-        return Verdict(
-            "bug" if seen.vote.decided else "unknown", seen.vote.outvoted, f"{seen.vote.reason}."
-        )
-    if len({str(s) for s in shapes.values()}) == 1 and _integers(seen):
-        if any(array.dtype.name in ("int64", "uint64") for array in specimen.inputs):
-            reason = "Given 64-bit integers, a target that has none passes on narrower ones."
-            return Verdict("precision", (), reason)
-        return Verdict(
-            "difference",
-            seen.vote.outvoted,
-            f"Values and shapes are equal, only the integer type differs; {seen.vote.reason}.",
-        )
-    if truth is None:
-        triage = "bug" if seen.vote.decided else "unknown"
-        return Verdict(triage, seen.vote.outvoted, f"{seen.vote.reason}.")
-    right = [a.shape for a in truth.outputs.arrays]
-    wrong = tuple(n for n, found in shapes.items() if found != right)
-    if not wrong:  # of the right shape, so it is the type that differs
-        triage = "bug" if seen.vote.decided else "unknown"
-        return Verdict(triage, seen.vote.outvoted, f"{seen.vote.reason}.", truth)
-    if len(wrong) == len(shapes):
-        return Verdict(
-            "unknown", (), f"{seen.vote.reason}; {truth.source} gives {right[0]}.", truth
-        )
-    return Verdict("bug", wrong, f"{seen.vote.reason}; {truth.source} gives {right[0]}.", truth)
+def _has_form(asked: Inquiry) -> bool:
+    """Whether results differ in number, shape or type."""
+    return asked.kind == "shape"
 
 
-def _integers(seen: Observation) -> bool:
-    first, *others = seen.outputs.values()
-    return all(only_width_differs(first, other) for other in others)
+def _has_values(asked: Inquiry) -> bool:
+    return asked.kind in ("nan", "inconsistency")
 
 
-def _values(
-    bench: Bench,
-    specimen: Specimen,
-    seen: Observation,
-    truth: Truth | None,
-    meant: Difference | None,
-) -> Verdict:
-    vote = seen.vote
-    if truth is None:
-        return _without_truth(bench, specimen, seen, meant)
-    errors = errors_of(seen.outputs, truth.outputs)
-    wrong = tuple(n for n, e in errors.items() if not e < seen.tolerance)
-    told = ", ".join(f"{n} {e:.2g}" for n, e in errors.items())
-    against = f"Distance to {truth.source}: {told}; rounding explains {seen.tolerance:.2g}"
-    if _beyond_range(seen, truth):
-        reason = f"{against}. The exact result does not fit into the type: overflow by rounding."
-        return Verdict("precision", wrong, reason, truth, errors)
-    if not wrong:
-        return Verdict("precision", (), f"{against}.", truth, errors)
-    if meant is not None and len(wrong) < len(errors):
-        return Verdict("difference", wrong, f"{meant.text} {against}.", truth, errors)
-    lost = _lost_digits(bench, specimen, seen, truth, errors, wrong) if meant is None else None
-    if lost is not None:
-        return Verdict("precision", wrong, f"{against}. {lost}.", truth, errors)
-    if len(wrong) == len(errors):
-        return _all_wrong(seen, truth, errors, against, meant)
-    if _no_farther(errors, wrong, [n for n in errors if n not in wrong]):
-        reason = f"{against}: none is much farther than the others."
-        return Verdict("precision", wrong, reason, truth, errors)
-    edge = None if _moves_numbers(specimen) else _edge(bench, specimen, seen, wrong)
-    if edge is not None:
-        return Verdict("precision", wrong, f"{against}. A discontinuity: {edge}.", truth, errors)
-    if vote.decided and set(wrong) & set(vote.majority):
-        return Verdict(
-            "bug", wrong, f"{against}: here the majority is wrong. {vote.reason}.", truth, errors
-        )
-    return Verdict("bug", wrong, f"{against}. {vote.reason}.", truth, errors)
+def _right_shape(asked: Inquiry) -> list[tuple[int, ...]] | None:
+    return [a.shape for a in asked.exact.outputs.arrays] if asked.exact else None
 
 
-def _without_truth(
-    bench: Bench, specimen: Specimen, seen: Observation, meant: Difference | None
-) -> Verdict:
-    vote = seen.vote
-    if meant is not None:
-        return Verdict("difference", vote.outvoted, meant.text)
-    if not vote.decided:
-        return Verdict("unknown", (), f"{vote.reason}. No float64 result could be had.")
-    right = next((seen.outputs[n] for n in vote.majority if n in seen.outputs), None)
-    given = [seen.outputs[n] for n in vote.outvoted if n in seen.outputs]
-    reads = _scale(bench, specimen)
-    if right and all(_within_a_step(found, right, reads) for found in given):
-        reason = f"{vote.reason}. By no more than the last place of what the layer reads."
-        return Verdict("precision", vote.outvoted, reason)
-    return Verdict("bug", vote.outvoted, f"{vote.reason}. No float64 result could be had.")
+def _results_are_right(asked: Inquiry) -> bool:
+    reference, found = asked.reference, asked.seen.outputs
+    return reference is not None and bool(found) and not asked.wrong
 
 
-def _no_farther(errors: Mapping[str, float], some: Sequence[str], others: Sequence[str]) -> bool:
-    """Whether some targets are not much farther from the exact result than others."""
-    theirs = [errors[n] for n in others if n in errors]
-    return bool(theirs) and all(errors[n] <= 2 * max(theirs) for n in some if n in errors)
+def _vanishes(asked: Inquiry) -> bool:
+    return bool(asked.wrong) and set(asked.wrong) <= set(asked.right_in_float64)
 
 
-def _scale(bench: Bench, specimen: Specimen) -> float:
-    """The largest number that a layer reads, 1 at least."""
-    weights = [bench.pool.blobs.get(w.digest) for la in specimen.model.layers for w in la.weights]
-    return max(1.0, *(_largest(array) for array in (*specimen.inputs, *weights)))
+def _is_last_places(asked: Inquiry) -> bool:
+    """Of those who cannot be held to float64; the others must be right there."""
+    excused = {n for n in asked.not_in_float64 if n in asked.last_places}
+    return bool(excused) and set(asked.wrong) <= excused | set(asked.right_in_float64)
 
 
-def _within_a_step(found: Outputs, right: Outputs, scale: float) -> bool:
-    """Whether results differ by no more than a few last places of a number of that size.
-
-    The small difference of two numbers, as in exp(x) - 1, is rounded like these numbers are.
-    """
-    pairs = list(zip(found.arrays, right.arrays, strict=False))
-    if not pairs or any(x.shape != y.shape for x, y in pairs):
-        return False
-    with np.errstate(invalid="ignore"):
-        far = [np.where(x == y, 0.0, np.abs(x.astype(float) - y)) for x, y in pairs]
-    step = tolerance_of(found) * scale
-    return all(bool((apart <= step).all()) for apart in far)
+# Sentences. Each says what was done.
 
 
-def _largest(array: Array) -> float:
-    finite = np.abs(np.asarray(array, np.float64))
-    return float(finite[np.isfinite(finite)].max(initial=0.0))
+def _against(asked: Inquiry) -> str:
+    """How far everybody is from the exact result, and how far rounding takes whom least."""
+    if asked.exact is None:
+        return asked.vote
+    told = ", ".join(f"{n} {e:.2g}" for n, e in asked.errors.items())
+    far = [asked.gaps[n] for n in asked.wrong] or list(asked.gaps.values())
+    limit = min((gap.limit for gap in far), default=0.0)
+    return f"Distance to {asked.exact.source}: {told}; rounding explains {limit:.2g}."
 
 
-def _all_wrong(
-    seen: Observation,
-    truth: Truth,
-    errors: Mapping[str, float],
-    against: str,
-    meant: Difference | None,
-) -> Verdict:
-    """No target gives what the reference gives: it may be the reference that errs."""
-    finite = [e for e in errors.values() if np.isfinite(e)]
-    if len(finite) == len(errors) and max(finite) <= 2 * min(finite):
-        reason = f"{against}: none is nearer than the others."
-        return Verdict("precision", (), reason, truth, errors)
-    if not seen.vote.decided and meant is None:
-        return Verdict("unknown", (), f"{against}; {seen.vote.reason}.", truth, errors)
-    triage = "difference" if meant else "bug"
-    told = meant.text if meant else f"{seen.vote.reason}."
-    reason = f"{told} {against}: none gives that."
-    return Verdict(triage, seen.vote.outvoted, reason, truth, errors)
+def _says_float64(asked: Inquiry) -> str:
+    told = ", ".join(
+        f"{n} (distance {asked.errors_in_float64[n]:.2g})"
+        for n in asked.wrong
+        if n in asked.right_in_float64
+    )
+    return f"In float64 it vanishes: asked there, the exact result comes from {told}."
 
 
-def errors_of(outputs: Mapping[str, Outputs], truth: Outputs) -> dict[str, float]:
-    """Largest relative distance of each target to the truth; infinite where shapes differ."""
-    return {name: _error(found, truth) for name, found in outputs.items()}
+def _says_last_places(asked: Inquiry) -> str:
+    not_asked = [n for n in asked.not_in_float64 if n in asked.last_places]
+    others = [_says_float64(asked)] if set(asked.wrong) - set(not_asked) else []
+    told = (
+        f"{_listed(not_asked)} did not compute it in float64; every element that is off is off by "
+        f"no more than {LAYER_PLACES:g} last places of the largest number read, or of 1."
+    )
+    return " ".join([_against(asked), told, *others])
 
 
-def _error(found: Outputs, truth: Outputs) -> float:
-    if [a.shape for a in found.arrays] != [a.shape for a in truth.arrays]:
-        return float("inf")
-    pairs = zip(found.arrays, truth.arrays, strict=True)
-    flat = [distance_relative(x.reshape(1, -1), y.reshape(1, -1)) for x, y in pairs]
-    return float(np.max(np.concatenate(flat))) if flat else 0.0
+def _says_declared(asked: Inquiry) -> str:
+    told = "; ".join(
+        f"{name} computes {setting.what}in {setting.name} by its own setting"
+        for name, setting in asked.declared.items()
+    )
+    return f"{_against(asked)} {told}, which explains it."
 
 
-_LARGEST = {"float16": 65504.0, "float32": 3.4028e38, "bfloat16": 3.3895e38}
+def _with_shape(asked: Inquiry) -> str:
+    shape = _right_shape(asked)
+    assert asked.exact is not None
+    return f"{asked.vote} {asked.exact.source.capitalize()} gives {shape[0] if shape else '-'}."
 
 
-def _beyond_range(seen: Observation, truth: Truth) -> bool:
-    """Whether the exact result is too large for the type that the targets compute in."""
-    dtypes = next(iter(seen.outputs.values())).dtypes
-    for dtype, array in zip(dtypes, truth.outputs.arrays, strict=False):
-        finite = np.abs(array[np.isfinite(array)]) if array.dtype.kind == "f" else np.zeros(1)
-        if dtype in _LARGEST and finite.max(initial=0.0) > _LARGEST[dtype] / 2:
-            return True
-    return False
-
-
-def _lost_digits(
-    bench: Bench,
-    specimen: Specimen,
-    seen: Observation,
-    truth: Truth,
-    errors: Mapping[str, float],
-    wrong: Sequence[str],
-) -> str | None:
-    """Why a difference that is small, somehow, is rounding; None where it is not."""
-    everybody = len(wrong) == len(errors)  # how far they all are says little then
-    if everybody:
-        small = _no_farther(errors, seen.vote.outvoted, seen.vote.majority)
-    else:
-        small = max(errors[n] for n in wrong) < BEYOND_ROUNDING * seen.tolerance
-    reads = _scale(bench, specimen)
-    if not small and not all(_within_a_step(seen.outputs[n], truth.outputs, reads) for n in wrong):
-        return None
-    right = _right_in_float64(bench, specimen, seen, wrong, truth)
-    if right:
-        return "In float64 the difference vanishes: digits are lost, no more"
-    if right is None and not everybody:
-        return "Nobody can be asked in float64, and so small a difference has the benefit of doubt"
-    return None
-
-
-def _right_in_float64(
-    bench: Bench, specimen: Specimen, seen: Observation, wrong: Sequence[str], truth: Truth
-) -> bool | None:
-    """Whether targets that are wrong are right when all is computed in float64; None: unknown."""
-    able = [n for n in wrong if _can_be_wide(bench, n)]
-    if not able or not _can_widen(specimen):
-        return None
-    wide = _in_float64(bench, specimen, seen, able)
-    # A layer may compute in float32 inside, whatever type it is asked for.
-    asked = {
-        n: found
-        for n, found in wide.outputs.items()
-        if not (_is_narrow(found) and _within_a_step(seen.outputs[n], truth.outputs, 1.0))
-    }
-    errors = errors_of(asked, truth.outputs)
-    return all(e < wide.tolerance for e in errors.values()) if errors else None
-
-
-def _is_narrow(outputs: Outputs) -> bool:
-    """Whether float64 holds nothing that float32 would not."""
-    return all(np.array_equal(a, a.astype(np.float32), equal_nan=True) for a in outputs.arrays)
-
-
-def _moves_numbers(specimen: Specimen) -> bool:
-    """Whether the layer computes nothing that could be rounded."""
-    formulas = dialect(specimen.model.dialect).reference
-    return formulas is not None and formulas.is_exact(specimen.last.kind)
-
-
-def _edge(bench: Bench, specimen: Specimen, seen: Observation, wrong: Sequence[str]) -> str | None:
-    """Why the difference is a step of the function, that rounding may take; None if it is not."""
-    right = next(n for n in seen.outputs if n not in wrong)
-    if all(_one_step(seen.outputs[right], seen.outputs[name]) for name in wrong):
-        return "results are rounded to whole numbers, and a few differ by one"
-    if _on_an_edge(bench, specimen, seen, wrong):
-        return (
-            "moving the input by one unit in the last place makes targets give each other's answer"
-        )
-    return None
-
-
-def _one_step(a: Outputs, b: Outputs) -> bool:
-    pairs = list(zip(a.arrays, b.arrays, strict=True))
-    if not all(x.dtype.kind == "f" and np.isfinite(x).all() for pair in pairs for x in pair):
-        return False
-    if not all(np.array_equal(x, np.round(x)) for pair in pairs for x in pair):
-        return False
-    steps = np.concatenate([np.abs(x - y).reshape(-1) for x, y in pairs])
-    return bool(steps.max(initial=0) == 1 and (steps > 0).mean() <= _FEW)
-
-
-def _on_an_edge(bench: Bench, specimen: Specimen, seen: Observation, wrong: Sequence[str]) -> bool:
-    """Whether the least movement of the input takes a right target to the wrong one's answer."""
-    right = [n for n in seen.outputs if n not in wrong]
-    low, high = _span(seen.outputs[right[0]]), _span(seen.outputs[right[0]])
-    for seed in range(_NUDGES):
-        rng = np.random.default_rng(seed)
-        moved = specimen.with_inputs([nudged(array, rng) for array in specimen.inputs])
-        run = bench.run(moved, right[:1])[right[0]]
-        if not run.ok:
-            return False
-        values = outputs_of(run).arrays
-        low = [np.minimum(a, b) for a, b in zip(low, values, strict=True)]
-        high = [np.maximum(a, b) for a, b in zip(high, values, strict=True)]
-    answers = [seen.outputs[name].arrays for name in wrong]
-    slack = seen.tolerance
-    with np.errstate(invalid="ignore"):  # infinities have no slack
-        return all(
-            bool(((x >= lo - slack * np.abs(lo)) & (x <= hi + slack * np.abs(hi))).all())
-            for arrays in answers
-            for x, lo, hi in zip(arrays, low, high, strict=True)
-        )
-
-
-def _span(outputs: Outputs) -> list[Array]:
-    return [np.asarray(array, np.float64) for array in outputs.arrays]
-
-
-def _told(names: Mapping[str, float]) -> str:
+def _listed(names: list[str] | tuple[str, ...]) -> str:
     return " and ".join(names)
+
+
+def _meant(asked: Inquiry) -> str:
+    text = asked.meant.text if asked.meant else ""
+    return f"{text} {_against(asked)}" if _has_values(asked) and asked.exact else text
+
+
+ROWS: tuple[Row[Inquiry], ...] = (
+    # Some fail.
+    Row(
+        "fails",
+        "a target fails, and a majority of independent libraries speaks against it",
+        lambda q: q.failed and q.seen.vote.decided,
+        "bug",
+        lambda q: q.vote,
+        _failures,
+        "who fails",
+    ),
+    Row(
+        "fails-reference",
+        "a target fails, and all others give what our own reference gives",
+        lambda q: q.failed and _results_are_right(q),
+        "bug",
+        lambda q: (
+            f"{q.vote} {q.reference.source.capitalize() if q.reference else ''} gives what "
+            f"{_listed(list(q.seen.outputs))} gives."
+        ),
+        _failures,
+        "who fails",
+    ),
+    Row(
+        "fails-undecided",
+        "a target fails, otherwise",
+        lambda q: q.failed,
+        "unknown",
+        lambda q: q.vote,
+    ),
+    # Results of another number, shape or type.
+    Row(
+        "listed-form",
+        "shapes or types differ as `differences.toml` lists it",
+        lambda q: _has_form(q) and q.meant is not None,
+        "difference",
+        _meant,
+        _outvoted,
+        "the outvoted",
+    ),
+    Row(
+        "refused",
+        "some refuse what others compute, and a majority decides",
+        lambda q: _has_form(q) and bool(q.seen.failures) and q.seen.vote.decided,
+        "bug",
+        lambda q: q.vote,
+        _outvoted,
+        "the outvoted",
+    ),
+    Row(
+        "refused-undecided",
+        "some refuse what others compute, otherwise",
+        lambda q: _has_form(q) and bool(q.seen.failures),
+        "unknown",
+        lambda q: q.vote,
+    ),
+    Row(
+        "declared-width",
+        "equal integers in fewer bits, of targets that declare to have none of 64 bits",
+        lambda q: _has_form(q) and q.only_width and bool(q.without_64_bits),
+        "precision",
+        lambda q: (
+            f"Values and shapes are equal; {_listed(q.without_64_bits)} passes on narrower "
+            "integers, having none of 64 bits by its own setting."
+        ),
+    ),
+    Row(
+        "width",
+        "equal integers in more or fewer bits, otherwise",
+        lambda q: _has_form(q) and q.only_width,
+        "difference",
+        lambda q: f"Values and shapes are equal, only the integer type differs; {q.vote}",
+        _outvoted,
+        "the outvoted",
+    ),
+    Row(
+        "shape",
+        "some have the shape of the exact result, and some do not",
+        lambda q: _has_form(q) and q.exact is not None and 0 < len(_misshapen(q)) < len(q.shapes),
+        "bug",
+        _with_shape,
+        _misshapen,
+        "who has another shape",
+    ),
+    Row(
+        "shape-of-none",
+        "nobody has the shape of the exact result",
+        lambda q: _has_form(q) and q.exact is not None and len(_misshapen(q)) == len(q.shapes),
+        "unknown",
+        _with_shape,
+    ),
+    Row(
+        "form",
+        "shapes or types differ, and a majority decides",
+        lambda q: _has_form(q) and q.seen.vote.decided,
+        "bug",
+        lambda q: q.vote,
+        _outvoted,
+        "the outvoted",
+    ),
+    Row(
+        "form-undecided",
+        "shapes or types differ, otherwise",
+        _has_form,
+        "unknown",
+        lambda q: q.vote,
+    ),
+    # Numbers. Whoever is farther from the exact result than rounding explains is wrong; without
+    # an exact result, whoever is outvoted.
+    Row(
+        "rounding",
+        "nobody is wrong: all are within rounding of the exact result",
+        lambda q: q.exact is not None and not q.wrong,
+        "precision",
+        _against,
+    ),
+    Row(
+        "range",
+        "nobody is wrong on elements whose exact result fits into the type",
+        lambda q: q.fits_nowhere_else,
+        "precision",
+        lambda q: (
+            f"{_against(q)} Where they are farther, the exact result is beyond the largest "
+            "number of the type: overflow."
+        ),
+    ),
+    Row(
+        "listed",
+        "`differences.toml` lists it",
+        lambda q: q.meant is not None,
+        "difference",
+        _meant,
+        lambda q: q.seen.vote.outvoted if q.exact is None or q.all_wrong else q.wrong,
+        "who is wrong, or outvoted where all are",
+    ),
+    Row(
+        "undefined",
+        "nobody is wrong on elements whose exact result is a number, and nothing read is NaN",
+        lambda q: q.is_undefined,
+        "difference",
+        lambda q: (
+            f"{_against(q)} Where they are farther there is no exact result: infinity minus "
+            "infinity, or times 0."
+        ),
+    ),
+    Row(
+        "declared",
+        "who is wrong declares coarser arithmetic (TF32, bf16, f16) that explains it",
+        lambda q: bool(q.wrong) and len(q.declared) == len(q.wrong),
+        "precision",
+        _says_declared,
+    ),
+    Row(
+        "float64",
+        "who is wrong gives the exact result in float64 (one digit nearer at least), and is wrong "
+        f"by less than {LOST_DIGITS:.3g} times what rounding explains, or by no more than "
+        f"{LAYER_PLACES:g} last places of what the layer reads; where all are wrong, the outvoted "
+        f"are no more than {FARTHER:g} times as far as the majority",
+        _vanishes,
+        "precision",
+        lambda q: f"{_against(q)} {_says_float64(q)}",
+    ),
+    Row(
+        "last-places",
+        "who is wrong did not compute it in float64, and every element that is off is off by no "
+        f"more than {LAYER_PLACES:g} last places of the largest number read, or of 1",
+        _is_last_places,
+        "precision",
+        _says_last_places,
+    ),
+    Row(
+        "equally-far",
+        f"all are wrong, and none by more than {FARTHER:g} times the nearest",
+        lambda q: q.exact is not None and q.all_wrong and q.is_equally_far,
+        "precision",
+        lambda q: f"{_against(q)} None is much nearer than the others.",
+    ),
+    Row(
+        "none-right",
+        "all are wrong, and a majority decides",
+        lambda q: q.exact is not None and q.all_wrong and q.seen.vote.decided,
+        "bug",
+        lambda q: f"{q.vote} {_against(q)} None gives that.",
+        _outvoted,
+        "the outvoted",
+    ),
+    Row(
+        "none-right-undecided",
+        "all are wrong, otherwise",
+        lambda q: q.exact is not None and q.all_wrong,
+        "unknown",
+        lambda q: f"{_against(q)} {q.vote}",
+    ),
+    Row(
+        "no-farther",
+        f"who is wrong is no more than {FARTHER:g} times as far from the exact result as another "
+        "who is right",
+        lambda q: q.exact is not None and q.is_no_farther,
+        "precision",
+        lambda q: f"{_against(q)} None is much farther than the others.",
+    ),
+    Row(
+        "undecided",
+        "there is no exact result, and no majority decides",
+        lambda q: q.exact is None and not q.seen.vote.decided,
+        "unknown",
+        lambda q: f"{q.vote} No exact result could be had.",
+    ),
+    Row(
+        "edge",
+        "the layer does more than compare and move numbers, and moving the input by one last place "
+        "takes a right target to the answer of the wrong, element by element",
+        lambda q: q.is_on_an_edge,
+        "precision",
+        lambda q: (
+            f"{_against(q)} A discontinuity: moving the input by one unit in the last place "
+            f"makes {q.right[0]} give the answer of {_listed(q.wrong)}."
+        ),
+    ),
+    Row(
+        "majority-wrong",
+        "who is wrong is of the majority",
+        lambda q: bool(set(q.wrong) & set(q.seen.vote.majority)),
+        "bug",
+        lambda q: f"{_against(q)} Here the majority is wrong. {q.vote}",
+        _wrong,
+        "who is wrong",
+    ),
+    Row(
+        "wrong",
+        "otherwise, with an exact result",
+        lambda q: q.exact is not None,
+        "bug",
+        lambda q: f"{_against(q)} {q.vote}",
+        _wrong,
+        "who is wrong",
+    ),
+    Row(
+        "outvoted",
+        "otherwise",
+        lambda q: True,
+        "bug",
+        lambda q: f"{q.vote} No exact result could be had.",
+        _outvoted,
+        "the outvoted",
+    ),
+)

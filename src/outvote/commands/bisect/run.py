@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from outvote.bench.noise import measure_noise
+from outvote.bench.noise import asking, measured
 from outvote.bench.reading import helpers, read_model
 from outvote.commands.bisect.releases import Interval, narrowed
 from outvote.core.case import Case, Data, balanced_batch, fit, load_data, random_data
@@ -24,7 +24,7 @@ from outvote.core.requirements import version_key
 from outvote.core.target import Outcome, Run, Target
 from outvote.core.truth import Truth
 from outvote.judge.compare import Settings, distance, mismatch_of
-from outvote.judge.tolerance import model_tolerance
+from outvote.judge.rounding import Rounding, model_rounding
 from outvote.judge.vote import vote
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
@@ -155,6 +155,7 @@ class _Bench:
     watch: Watch
     announce: Announce
     reference: Outputs | None = None
+    rounding: Rounding = field(default_factory=lambda: Rounding(()))  # until it is measured
 
     def search(self, against: Sequence[Target]) -> None:
         self._choose_reference(against)
@@ -177,13 +178,8 @@ class _Bench:
         if not outputs:
             told = "; ".join(f"{name}: {run.message}" for name, run in runs.items())
             raise UsageError(f"no target of --against could run the case: {told}")
-        limit = model_tolerance("float32")
-        agreements = [
-            (a, b)
-            for a in outputs
-            for b in outputs
-            if a != b and distance(outputs[a], outputs[b]) < limit
-        ]
+        gaps = self._unmeasured(outputs).gaps(outputs)
+        agreements = [pair for pair, gap in gaps.items() if gap.explained]
         voters = {target.name: target for target in against if target.name in outputs}
         voted = vote(voters, agreements, None)
         self.found.reference = (voted.majority or tuple(outputs))[0]
@@ -237,7 +233,8 @@ class _Bench:
                 return None
             run = self.pool.ask(name, self._request())
             if run.ok and not any(probe.run.ok for probe in self.found.probes.values()):
-                self.found.tolerance = self._tolerance(name, run)
+                self.rounding = self._measured(name, outputs_of(run))
+                self.found.tolerance = self.rounding.tolerance
             self.pool.stop(name)
         probe = self._judged(version, run)
         self.found.probes[version] = probe
@@ -250,7 +247,7 @@ class _Bench:
         to_reference = distance(self.reference, own) if self.reference and own else None
         consistent = None
         if self.reference is not None:
-            consistent = to_reference is not None and to_reference < self.found.tolerance
+            consistent = own is not None and self.rounding.explains(self.reference, own)
         to_first = distance(before, own) if before and own else None
         unfit = mismatch_of(self.reference, own) if self.reference and own else None
         return Probe(version, run, to_reference, to_first, consistent, unfit or run.message)
@@ -260,21 +257,20 @@ class _Bench:
         if a.consistent != b.consistent:
             return True
         if a.run.ok and b.run.ok:
-            return not distance(outputs_of(a.run), outputs_of(b.run)) < self.found.tolerance
+            return not self.rounding.explains(outputs_of(a.run), outputs_of(b.run))
         return _failure(a.run) != _failure(b.run)
 
-    def _tolerance(self, name: str, run: Run) -> float:
+    def _unmeasured(self, outputs: Mapping[str, Outputs]) -> Rounding:
+        settings = Settings(noise_factor=self.found.job.noise_factor)
+        return model_rounding(outputs.values(), settings)
+
+    def _measured(self, name: str, outputs: Outputs) -> Rounding:
         """What rounding explains, measured on the first that runs: its tensors moved a little."""
-        outputs = outputs_of(run)
-        limit = max(map(model_tolerance, outputs.dtypes), default=0.0)
-        count = min(4, self.case.data.count)
-        if count == 0:
-            return limit
-        noise = measure_noise(
-            self.pool, self.case.model, self.case.data, range(count), {name: outputs}, [name]
-        )
-        moved = noise.largest() if noise is not None else 0.0
-        return max(limit, self.found.job.noise_factor * moved if math.isfinite(moved) else 0.0)
+        rounding = self._unmeasured({name: outputs})
+        if not self.case.data.count:
+            return rounding
+        ask = asking(self.pool, self.case.model, self.case.data.inputs, [name])
+        return measured(rounding, {name: outputs}, ask, None)
 
     def _request(self) -> Request:
         data: Data = self.case.data

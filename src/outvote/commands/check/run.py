@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from outvote.bench.noise import NoiseFloor, choose_instruments, inputs_to_probe, measure_noise
+from outvote.bench.noise import NoiseFloor, choose_instruments, measure_noise
 from outvote.bench.reading import helpers, require_started
 from outvote.commands.check.case import read_case
 from outvote.commands.check.checked import Checked
@@ -29,7 +29,9 @@ from outvote.findings.finding import Finding
 from outvote.findings.gate import STRICT, Gate
 from outvote.judge.compare import Comparison, compare_all
 from outvote.judge.distances import spread
-from outvote.judge.tolerance import base_tolerance
+from outvote.judge.precision import coarser
+from outvote.judge.tolerance import CHAOTIC, HARDLY
+from outvote.localize.layers import Localization
 from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool, Request
@@ -37,9 +39,6 @@ from outvote.run.watch import Watch, silent
 from outvote.targets.environments.provide import Announce, provide, unseen
 from outvote.triage.confirm import confirmed
 from outvote.triage.examine import Examiner
-
-_HARDLY = 1e-3  # outputs that move less than this from input to input carry no evidence
-_CHAOTIC = 0.1  # a noise floor behind which any fault could hide
 
 
 def run_job(
@@ -147,7 +146,7 @@ class Check:
             )
         elif len(checked.outputs) > 1 and checked.verdict == "consistent":
             self.look_inside()
-        checked.findings = [_own_precision(f, checked.hellos) for f in checked.findings]
+        checked.findings = [self.own_precision(finding) for finding in checked.findings]
         if self.job.minimise > 0 and any(f.triage != "precision" for f in checked.findings):
             self.examine()
 
@@ -195,9 +194,7 @@ class Check:
         with self.watch("Measuring the noise floor", self.pool, finished):
             checked.noise = self.measure_noise(unclear)
         if checked.noise is not None:
-            checked.explained = checked.noise.explained(
-                unclear, checked.outputs, self.job.settings.noise_factor
-            )
+            checked.explained = checked.noise.explained(unclear, checked.outputs)
         with self.watch("Localising", self.pool, finished):
             checked.findings += self.blame.differences(
                 checked.comparisons, checked.explained, checked.noise
@@ -207,14 +204,16 @@ class Check:
         )
 
     def measure_noise(self, unclear: Sequence[Comparison]) -> NoiseFloor | None:
-        """How far rounding alone moves the outputs, on the inputs that part these pairs most."""
-        indices = inputs_to_probe(unclear)
-        if not indices:
-            return None
+        """How far rounding alone moves the outputs, on the inputs that part these pairs."""
         outputs = self.checked.outputs
-        instruments = choose_instruments({name: self.pool.targets[name] for name in outputs})
         return measure_noise(
-            self.pool, self.case.model, self.case.data, indices, outputs, instruments
+            self.pool,
+            self.case,
+            outputs,
+            unclear,
+            choose_instruments({name: self.pool.targets[name] for name in outputs}),
+            self.job.settings,
+            self.job.batch_size,
         )
 
     def look_inside(self) -> None:
@@ -223,29 +222,66 @@ class Check:
         They do when they hardly depend on the inputs, and when rounding moves them so far that a
         fault could hide behind it: a layer alone amplifies nothing.
         """
-        job, checked = self.job, self.checked
+        checked = self.checked
         arrays = [array for outputs in checked.outputs.values() for array in outputs.arrays]
         moved = max(map(spread, arrays))
-        if moved < _HARDLY:
-            checked.warnings.append(
-                f"the outputs hardly depend on the inputs (they move by {moved:.1g}, relative): "
-                "equal outputs say little, so every layer was compared on the first input"
-            )
-        elif not job.every_layer and not checked.explained:
+        if moved >= HARDLY and not self.job.every_layer and not checked.explained:
             return
         hidden = [pair for pair in checked.comparisons if pair.targets in checked.explained]
+        index = hidden[0].worst_input if hidden else 0
         with self.watch("Comparing every layer", self.pool, list(checked.outputs)):
-            found = self.blame.inside(hidden[0].worst_input if hidden else 0)
-        if hidden and not job.every_layer and not checked.warnings:
-            found = [f if _stands_out(f, checked.comparisons) else _harmless(f) for f in found]
+            found, located = self.blame.inside(index)
         checked.findings += found
+        told = self._compared(located, index)
+        if moved < HARDLY:
+            checked.warnings.append(
+                f"the outputs hardly depend on the inputs (they move by {moved:.1g}, relative): "
+                f"equal outputs say little; {told}"
+            )
         floor = checked.noise.largest() if checked.noise is not None else 0.0
-        if hidden and floor > _CHAOTIC:
+        if hidden and floor > CHAOTIC:
             checked.warnings.append(
                 f"one unit in the last place of tensors moves the outputs by {floor:.1g} "
                 "(relative): the model is chaotic or draws random numbers, and its outputs say "
-                "nothing of the targets; every layer was compared alone"
+                f"nothing of the targets; {told}"
             )
+        if self.job.every_layer and located.compared < len(self.case.model.layers):
+            checked.warnings.append(told)
+
+    def _compared(self, located: Localization, index: int) -> str:
+        """How many layers were compared alone; none, where the user asks for them, is an error."""
+        count = len(self.case.model.layers)
+        gone = "; ".join(f"{name} was left out {why}" for name, why in located.left_out.items())
+        if self.job.every_layer and not located.compared:
+            raise UsageError(
+                f"--every-layer: none of the {count} layers could be compared alone: {gone}"
+            )
+        told = f"{located.compared} of {count} layers were compared alone, on input {index}"
+        return f"{told}; {gone}" if gone else told
+
+    def own_precision(self, finding: Finding) -> Finding:
+        """A target that says it computes in fewer bits is not wrong for rounding to them."""
+        explained = self._explained(finding)
+        if finding.kind != "inconsistency" or not explained or finding.distance is None:
+            return finding
+        times = finding.distance / explained
+        for name in finding.targets:
+            setting = coarser(self.checked.hellos[name].reply["precision"])
+            layers = [finding.layer] if finding.layer else self.case.model.layers
+            if setting and any(setting.explains(times, layer) for layer in layers):
+                reason = f"{name} computes {setting.what}in {setting.name} by its own setting"
+                return finding.but(
+                    triage="precision",
+                    reason=f"{finding.reason} {reason}, which explains {finding.distance:.2g}.",
+                )
+        return finding
+
+    def _explained(self, finding: Finding) -> float | None:
+        """The relative distance that rounding in float32 explains where a finding shows."""
+        noise = self.checked.noise
+        if finding.fault is not None:
+            return finding.fault.tolerance
+        return noise.limit(finding.inputs[0]) if noise and finding.inputs else None
 
     def examine(self) -> None:
         """Make every finding small, and give it a verdict; equal causes become one."""
@@ -271,24 +307,6 @@ class Check:
         )
 
 
-def _stands_out(finding: Finding, pairs: Sequence[Comparison]) -> bool:
-    """Whether the accused is farther from the others than they are from each other."""
-    if finding.accused is None or finding.kind != "inconsistency":
-        return True
-    distances = {p.targets: max((m.maximum for m in p.measured), default=0.0) for p in pairs}
-    with_it = [d for names, d in distances.items() if finding.accused in names]
-    others = [d for names, d in distances.items() if finding.accused not in names]
-    return not min(with_it, default=0.0) <= 2 * max(others, default=0.0)
-
-
-def _harmless(finding: Finding) -> Finding:
-    return finding.but(
-        triage="precision",
-        reason=f"{finding.reason} The outputs do not show it: there {finding.accused} is no "
-        "farther from the others than rounding takes them from each other.",
-    )
-
-
 def _require_one(runs: Mapping[str, Run]) -> None:
     if not any(run.ok for run in runs.values()):
         raise UsageError(
@@ -307,19 +325,3 @@ def _require_comparison(checked: Checked) -> None:
 def _failures(runs: Mapping[str, Run]) -> str:
     told = {name: " ".join(run.message.split())[:200] for name, run in runs.items() if not run.ok}
     return "; ".join(f"{name}: {message}" for name, message in told.items())
-
-
-def _own_precision(finding: Finding, hellos: Mapping[str, Run]) -> Finding:
-    """A target that says it computes in fewer bits is not wrong for rounding to them."""
-    said = hellos[finding.accused].reply["precision"].get("inference") if finding.accused else None
-    dtype = {"f16": "float16", "bf16": "bfloat16"}.get(said or "")
-    if dtype is None or finding.distance is None or finding.kind != "inconsistency":
-        return finding
-    limit = base_tolerance(dtype, 64)
-    if not finding.distance < limit:
-        return finding
-    return finding.but(
-        triage="precision",
-        reason=f"{finding.reason} {finding.accused} computes in {dtype} by its own setting, "
-        f"which explains {limit:.2g}.",
-    )

@@ -1,0 +1,391 @@
+"""What is known of one specimen on which targets differ; each instrument is asked when needed.
+
+Three instruments: an independent reference, the same computation in float64, the noise floor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from outvote.bench.bench import Bench
+from outvote.bench.noise import nudged
+from outvote.core.arrays import Array
+from outvote.core.dialect import Dialect, dialect
+from outvote.core.outputs import Outputs, outputs_of
+from outvote.core.specimen import Specimen
+from outvote.judge.compare import distance, only_width_differs
+from outvote.judge.observation import Observation
+from outvote.judge.precision import Coarser, coarser, has_no_64_bits
+from outvote.judge.rounding import Gap, Rounding
+from outvote.judge.tolerance import (
+    DIGIT,
+    FARTHER,
+    LARGEST,
+    LAYER_PLACES,
+    LOST_DIGITS,
+    NUDGES,
+    base_tolerance,
+    layer_tolerance,
+)
+from outvote.triage.differences import Difference, listed
+from outvote.triage.exact import reference_of
+
+_REFERENCE = "an independent NumPy computation in float64"
+
+
+@dataclass(frozen=True)
+class Exact:
+    """What the exact computation gives, and where it comes from."""
+
+    outputs: Outputs
+    source: str
+
+
+@dataclass
+class Inquiry:
+    """The questions that the rows of the verdict ask about one specimen."""
+
+    bench: Bench
+    specimen: Specimen
+    seen: Observation
+
+    # What is known without running anything.
+
+    @property
+    def dialect(self) -> Dialect:
+        return dialect(self.specimen.model.dialect)
+
+    @property
+    def kind(self) -> str | None:
+        return self.seen.kind
+
+    @property
+    def failed(self) -> bool:
+        return self.kind in ("crash", "hang")
+
+    @property
+    def vote(self) -> str:
+        return f"{self.seen.vote.reason}."
+
+    @cached_property
+    def meant(self) -> Difference | None:
+        return listed(self.specimen, self.seen)
+
+    @cached_property
+    def shapes(self) -> dict[str, list[tuple[int, ...]]]:
+        return {n: [a.shape for a in o.arrays] for n, o in self.seen.outputs.items()}
+
+    @cached_property
+    def only_width(self) -> bool:
+        """Whether all give the same integers, in more or fewer bits."""
+        first, *others = self.seen.outputs.values()
+        return all(only_width_differs(first, other) for other in others)
+
+    def precision(self, name: str) -> Mapping[str, Any]:
+        """What a target said, when it started, of the precision it computes in."""
+        told: Mapping[str, Any] = self.bench.pool.start([name])[name].reply.get("precision", {})
+        return told
+
+    @cached_property
+    def without_64_bits(self) -> tuple[str, ...]:
+        """Those that pass on narrower integers, and said that they have no wide ones."""
+        wide = [n for n, o in self.seen.outputs.items() if any("64" in d for d in o.dtypes)]
+        narrow = [n for n in self.seen.outputs if n not in wide]
+        told = [n for n in narrow if has_no_64_bits(self.precision(n))]
+        return tuple(told) if wide and len(told) == len(narrow) else ()
+
+    # The exact result, and who is far from it.
+
+    @cached_property
+    def reference(self) -> Exact | None:
+        found = reference_of(self.specimen, self.bench.pool.blobs)
+        return None if found is None else Exact(found, _REFERENCE)
+
+    @cached_property
+    def exact(self) -> Exact | None:
+        """Our own reference; without one, what independent targets agree on in float64."""
+        if self.reference is not None:
+            return self.reference
+        kind = self.specimen.last.kind
+        implementation = {n: self.bench.targets[n].implementation_of(kind) for n in self.able}
+        floats = any(array.dtype.kind == "f" for array in self.specimen.inputs)
+        if len(set(implementation.values())) < 2 or not floats:
+            return None
+        wide = self.in_float64(self.able)
+        voted = self.bench.judged(wide, {}, self.at_least_float32, self.specimen).vote
+        agree = voted.majority or (voted.groups[0] if len(voted.groups) == 1 else ())
+        if len({implementation[n] for n in agree}) < 2:
+            return None
+        return Exact(wide[agree[0]], f"{' and '.join(agree)} in float64")
+
+    @cached_property
+    def standard(self) -> Outputs | None:
+        """What results are held against: the exact one, or else the majority's."""
+        if self.exact is not None:
+            return self.exact.outputs
+        return next((self.seen.outputs[n] for n in self._right_by_vote), None)
+
+    @property
+    def _right_by_vote(self) -> list[str]:
+        return [n for n in self.seen.vote.majority if n in self.seen.outputs]
+
+    @cached_property
+    def errors(self) -> dict[str, float]:
+        """The relative distance of each target from the exact result."""
+        if self.exact is None:
+            return {}
+        exact = self.exact.outputs
+        return {n: distance(found, _typed(exact, found)) for n, found in self.seen.outputs.items()}
+
+    @cached_property
+    def gaps(self) -> dict[str, Gap]:
+        """How far each target is from the standard, by what rounding explains."""
+        return self._gaps(lambda found, standard: _nowhere(standard))
+
+    @cached_property
+    def wrong(self) -> tuple[str, ...]:
+        """Who is farther from the exact result than rounding explains; if none, the outvoted."""
+        if self.exact is None:
+            return tuple(n for n in self.seen.vote.outvoted if n in self.seen.outputs)
+        return tuple(n for n, gap in self.gaps.items() if not gap.explained)
+
+    @property
+    def right(self) -> list[str]:
+        return [n for n in self.seen.outputs if n not in self.wrong]
+
+    @property
+    def all_wrong(self) -> bool:
+        return len(self.wrong) == len(self.seen.outputs)
+
+    # Excuses. Each excuses elements: the others must be within what rounding explains.
+
+    @cached_property
+    def fits_nowhere_else(self) -> bool:
+        """Whether only elements are far whose exact result is beyond the type's range."""
+
+        def excused(found: Outputs, exact: Outputs) -> list[Array]:
+            masks = []
+            for dtype, array in zip(found.dtypes, exact.arrays, strict=True):
+                with np.errstate(invalid="ignore"):
+                    size = np.abs(array.astype(np.float64))
+                    masks.append(np.isfinite(size) & (size > LARGEST.get(dtype, np.inf)))
+            return masks
+
+        return self.exact is not None and self._explained(self._gaps(excused))
+
+    @cached_property
+    def is_undefined(self) -> bool:
+        """Whether only elements are far whose exact result is no number, though no input is NaN."""
+        if self.exact is None or any(map(_has_nan, self._read)):
+            return False
+        return self._explained(self._gaps(lambda found, exact: [np.isnan(a) for a in exact.arrays]))
+
+    @cached_property
+    def last_places(self) -> tuple[str, ...]:
+        """Who is off by no more than a few last places of the largest number that it reads.
+
+        The small difference of two numbers, as in exp(x) - 1, is rounded like these numbers are:
+        like 1, if they are smaller.
+        """
+
+        def excused(found: Outputs, standard: Outputs) -> list[Array]:
+            masks = []
+            for x, y, dtype in zip(found.arrays, standard.arrays, found.dtypes, strict=True):
+                step = base_tolerance(dtype, LAYER_PLACES) * self._reads(x)
+                with np.errstate(invalid="ignore"):
+                    far = np.abs(x.astype(np.float64) - y)
+                masks.append((x == y) | (far <= step))
+            return masks
+
+        return tuple(n for n, gap in self._gaps(excused).items() if gap.explained)
+
+    def _reads(self, output: Array) -> Array:
+        """The largest number that is read for each row of an output, 1 at least."""
+        count = len(output) if output.ndim else 1
+        largest = np.ones(count)
+        for array in self.specimen.inputs:
+            sizes = np.abs(array.astype(np.float64)).reshape(len(array), -1)
+            rows = np.where(np.isfinite(sizes), sizes, 0.0).max(axis=1, initial=0.0)
+            largest = np.maximum(largest, rows if len(rows) == count else rows.max(initial=0.0))
+        return largest.reshape(count, *[1] * (output.ndim - 1)) if output.ndim else largest[0]
+
+    @property
+    def _read(self) -> list[Array]:
+        blobs = self.bench.pool.blobs
+        weights = [w.digest for layer in self.specimen.model.layers for w in layer.weights]
+        return [*self.specimen.inputs, *(np.asarray(blobs.get(digest)) for digest in weights)]
+
+    @cached_property
+    def declared(self) -> dict[str, Coarser]:
+        """Who is wrong by no more than the coarser arithmetic that it declares."""
+        if any("float32" not in self.seen.outputs[n].dtypes for n in self.wrong):
+            return {}
+        told = {n: coarser(self.precision(n)) for n in self.wrong}
+        return {
+            n: setting
+            for n, setting in told.items()
+            if setting and setting.explains(self.gaps[n].times, self.specimen.last)
+        }
+
+    @cached_property
+    def is_on_an_edge(self) -> bool:
+        """Whether the least movement of the input takes a right target to the wrong ones' answer.
+
+        Element by element. Where a layer only compares and moves numbers, a tie is not rounding.
+        """
+        reference = self.dialect.reference
+        only_moves = reference is not None and reference.is_exact(self.specimen.last.kind)
+        if only_moves or not self.right:
+            return False
+        name = self.right[0]
+        low = high = [np.asarray(a, np.float64) for a in self.seen.outputs[name].arrays]
+        for seed in range(NUDGES):
+            moved = [nudged(array, seed + 1) for array in self.specimen.inputs]
+            run = self.bench.run(self.specimen.with_inputs(moved), [name])[name]
+            if not run.ok:
+                return False
+            values = outputs_of(run).arrays
+            low = [np.minimum(a, b) for a, b in zip(low, values, strict=True)]
+            high = [np.maximum(a, b) for a, b in zip(high, values, strict=True)]
+        slack = self.seen.tolerance
+        with np.errstate(invalid="ignore"):  # infinities have no slack
+            return all(
+                bool(((x >= lo - slack * np.abs(lo)) & (x <= hi + slack * np.abs(hi))).all())
+                for wrong in self.wrong
+                for x, lo, hi in zip(self.seen.outputs[wrong].arrays, low, high, strict=True)
+            )
+
+    @property
+    def is_no_farther(self) -> bool:
+        """Whether those who are wrong are not much farther from the exact result than others."""
+        return self._no_farther(self.wrong, self.right)
+
+    @property
+    def is_equally_far(self) -> bool:
+        """Whether all are about as far from the exact result."""
+        found = list(self.errors.values())
+        return bool(np.isfinite(found).all()) and max(found) <= FARTHER * min(found)
+
+    def _no_farther(self, some: Sequence[str], others: Sequence[str]) -> bool:
+        theirs = [self.errors[n] for n in others if n in self.errors]
+        most = FARTHER * max(theirs, default=-np.inf)
+        return all(self.errors[n] <= most for n in some if n in self.errors)
+
+    # The same in float64.
+
+    @cached_property
+    def able(self) -> list[str]:
+        if self.dialect.widening is None:
+            return []
+        return [n for n in self.seen.outputs if _can_be_wide(self.bench, n)]
+
+    @property
+    def at_least_float32(self) -> Rounding:
+        """What explains differences in float64: Keras may compute in float32 inside."""
+        lowest = layer_tolerance("float32")
+        base = tuple((max(relative, lowest), look) for relative, look in self.seen.rounding.base)
+        return replace(self.seen.rounding, base=base)
+
+    def in_float64(self, names: Sequence[str]) -> dict[str, Outputs]:
+        widening = self.dialect.widening
+        if widening is None or not names:
+            return {}
+        wide = widening.float64_of(self.specimen, self.bench.pool.blobs)
+        runs = self.bench.run(wide, names, exact=True)
+        return {name: outputs_of(run) for name, run in runs.items() if run.ok}
+
+    @cached_property
+    def errors_in_float64(self) -> dict[str, float]:
+        """Of those who are wrong and did compute in float64: how far they are from exact there.
+
+        A layer may compute in float32 inside, whatever type it is asked for: a result that is not
+        right, and that float32 holds, was not computed in float64.
+        """
+        if self.exact is None:
+            return {}
+        exact = self.exact.outputs
+        found = self.in_float64([n for n in self.wrong if n in self.able])
+        errors = {n: distance(o, _typed(exact, o)) for n, o in found.items()}
+        return {
+            n: error
+            for n, error in errors.items()
+            if self._vanishes(n, error) or not _is_narrow(found[n])
+        }
+
+    def _vanishes(self, name: str, error: float) -> bool:
+        """Whether float64 has at least one digit more, and is right with it."""
+        return error <= self.errors[name] / DIGIT and error < self.gaps[name].limit
+
+    @cached_property
+    def right_in_float64(self) -> tuple[str, ...]:
+        """Who is wrong, not by far, and right when all is computed in float64."""
+        found = self.errors_in_float64
+        near = [n for n, error in found.items() if self._vanishes(n, error) and self._is_near(n)]
+        return tuple(near)
+
+    def _is_near(self, name: str) -> bool:
+        if self.all_wrong:  # how far they all are says little then
+            voted = self.seen.vote
+            return voted.decided and self._no_farther(voted.outvoted, voted.majority)
+        return self.gaps[name].times < LOST_DIGITS or name in self.last_places
+
+    @cached_property
+    def not_in_float64(self) -> tuple[str, ...]:
+        """Who is wrong, and could not be asked, or gave what float32 holds."""
+        return tuple(n for n in self.wrong if n not in self.errors_in_float64)
+
+    # Gaps to the standard, with some elements left out on both sides.
+
+    def _gaps(self, excused: Callable[[Outputs, Outputs], Sequence[Array]]) -> dict[str, Gap]:
+        return {n: self._gap(found, excused) for n, found in self.seen.outputs.items()}
+
+    def _gap(self, found: Outputs, excused: Callable[[Outputs, Outputs], Sequence[Array]]) -> Gap:
+        if self.standard is None:
+            return Gap(0.0, 1.0)
+        if _forms(found) != _forms(self.standard):
+            return Gap(np.inf, 0.0)
+        masks = excused(found, self.standard)
+        sides = [_without(side, masks) for side in (found, self.standard)]
+        return self.seen.rounding.gap(sides[0], _typed(sides[1], found))
+
+    def _explained(self, gaps: Mapping[str, Gap]) -> bool:
+        return all(gap.explained for gap in gaps.values())
+
+
+def _nowhere(outputs: Outputs) -> list[Array]:
+    return [np.zeros(array.shape, bool) for array in outputs.arrays]
+
+
+def _without(outputs: Outputs, masks: Sequence[Array]) -> Outputs:
+    pairs = zip(outputs.arrays, masks, strict=True)
+    arrays = tuple(np.where(mask, np.zeros((), a.dtype), a) for a, mask in pairs)
+    return Outputs(arrays, outputs.dtypes)
+
+
+def _typed(exact: Outputs, found: Outputs) -> Outputs:
+    """The exact result as if it had a target's types: of these it is not judged."""
+    return Outputs(exact.arrays, found.dtypes)
+
+
+def _forms(outputs: Outputs) -> list[tuple[int, ...]]:
+    return [array.shape for array in outputs.arrays]
+
+
+def _has_nan(array: Array) -> bool:
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
+
+
+def _is_narrow(outputs: Outputs) -> bool:
+    """Whether float64 holds nothing that float32 would not."""
+    with np.errstate(over="ignore"):
+        return all(np.array_equal(a, a.astype(np.float32), equal_nan=True) for a in outputs.arrays)
+
+
+def _can_be_wide(bench: Bench, name: str) -> bool:
+    target = bench.targets[name]
+    return target.backend in ("tensorflow", "jax", "torch", "numpy") and target.worker == "keras3"
