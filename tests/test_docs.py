@@ -8,7 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,9 @@ from outvote.cli import _parser, main
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import run_check
+from outvote.findings.blame import WHOLE_GRAPH
+from outvote.judge.rows import Row, table
+from outvote.triage.verdict import ROWS
 
 ROOT = Path(__file__).parent.parent
 COMMANDS = ("check", "fuzz", "explore", "coverage", "pollution", "targets", "zoo")
@@ -301,3 +304,10 @@ def test_the_scripts_of_disagreements_accuse_numpy_where_the_page_does(
     assert len(scripts) > 50
     wrong = {script.name for script, code in exit_codes(scripts, "numpy") if code}
     assert wrong == {script.name for script in scripts if "numpy" in decided[script.name]}
+
+
+@pytest.mark.parametrize(("mark", "rows"), [("rows", ROWS), ("whole-graph rows", WHOLE_GRAPH)])
+def test_the_guide_prints_the_table_of_verdicts(mark: str, rows: Sequence[Row[Any]]) -> None:
+    text = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    printed = text.partition(f"<!-- {mark} -->\n")[2].partition(f"<!-- /{mark} -->")[0]
+    assert printed == table(rows), f"print it: {table(rows)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from conftest import fake
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.outputs import Outputs
@@ -92,6 +94,70 @@ def test_nan_on_both_sides_agrees_and_on_one_side_does_not() -> None:
     assert d[0] == 0
     assert np.isnan(d[1])
     assert d[2] == 0
+
+
+@pytest.mark.parametrize("value", [NAN, np.inf, -np.inf])
+def test_what_has_no_number_on_both_sides_agrees_by_every_metric(value: float) -> None:
+    """The same NaN or infinity: SPEC asks for NaN on some and not on others."""
+    same = np.array([[value, 0.2, 0.1], [0.5, 0.2, 0.1]], "float32")
+    a, b = (Outputs((array,), ("float32",)) for array in (same, same.copy()))
+    for truth in (
+        Truth(labels=np.array([0, 1]), classes=3),
+        Truth(labels=np.array([1, 1]), classes=3),
+        Truth(given=np.zeros((2, 3))),
+    ):
+        found = compare(("a", "b"), a, b, truth, Settings())
+        assert {m.name: m.distances.tolist() for m in found.measured} == {
+            m.name: [0, 0] for m in found.measured
+        }
+        one = Outputs((np.array([[0.9, 0.2, 0.1], [0.5, 0.2, 0.1]], "float32"),), ("float32",))
+        apart = compare(("a", "b"), a, one, truth, Settings())
+        assert apart.inconsistent
+
+
+def test_labels_count_as_one_hot_without_being_written_out() -> None:
+    """A language model has gigabytes of them: (inputs, positions, words)."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 5, (3, 4))
+    a, b = rng.normal(size=(2, 3, 4, 5)).astype("float32")
+    by_labels = distance_mad(Truth(labels=labels, classes=5), a, b)
+    written = distance_mad(Truth(given=np.eye(5)[labels]), a, b)
+    np.testing.assert_allclose(by_labels, written, rtol=1e-6)
+    many = np.zeros((1, 1000, 50_000), np.float16)
+    tracemalloc.start()
+    distance_mad(Truth(labels=np.zeros((1, 1000), int), classes=50_000), many, many)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1000 * 50_000 * 8  # no array of float64
+
+
+def test_integers_are_compared_as_integers() -> None:
+    """float64 tells none apart above 2**53: hashes differ, and it would not show."""
+    a, b = np.array([[2**53, 1]]), np.array([[2**53 + 1, 1]])
+    assert float(a[0, 0]) == float(b[0, 0])
+    assert distance_relative(a, b)[0] == 2.0**-53
+    assert distance_relative(a.astype(np.uint64), a.astype(np.uint64))[0] == 0
+    pair = [Outputs((array,), ("int64",)) for array in (a, b)]
+    assert compare(("a", "b"), *pair, Truth(), Settings()).inconsistent
+
+
+def test_infinite_distances_have_a_bin() -> None:
+    found = pattern_relative(np.array([np.inf, 0.5, 0.2, 0.0]))
+    assert found.counts == (2, 1, 0, 0, 0, 0, 0, 1)
+
+
+@pytest.mark.parametrize(("value", "inconsistent"), [(2.0, True), (1.3, False)])
+def test_an_element_that_is_another_number_counts(value: float, inconsistent: bool) -> None:
+    a, b = (Outputs((np.array([[1e6, v]], "float32"),), ("float32",)) for v in (1.0, value))
+    (measured,) = compare(("a", "b"), a, b, Truth(), Settings()).measured
+    assert measured.maximum < measured.threshold
+    assert measured.inconsistent is inconsistent
+    assert list(measured.triggering) == [0] * inconsistent
+
+
+def test_two_of_five_may_win_if_no_other_group_is_as_large() -> None:
+    targets = {name: fake(name) for name in "abcde"}
+    assert vote(targets, [("a", "b")], None).outvoted == ("c", "d", "e")
 
 
 def test_patterns_use_the_papers_bins() -> None:

@@ -82,8 +82,7 @@ class Bench:
 
     def rounding(self, specimen: Specimen, outputs: Mapping[str, Outputs]) -> Rounding:
         """What needs no explanation of what a specimen gives."""
-        sizes = [math.prod(array.shape[1:]) for array in specimen.inputs]
-        terms = terms_of(specimen.model, sizes)
+        terms = terms_of(specimen.model.layers, specimen.inputs)
         return layer_rounding(outputs.values(), terms, self.settings.noise_factor)
 
     def with_noise(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -16,7 +16,7 @@ from outvote.core.target import Outcome, Run, Target
 from outvote.findings.finding import Finding, findings_from_failures, findings_from_faults
 from outvote.judge.compare import Comparison, Settings
 from outvote.judge.observation import kind_of
-from outvote.judge.rows import Row, first
+from outvote.judge.rows import Row, Words, first, sentence
 from outvote.judge.tolerance import LOST_DIGITS
 from outvote.judge.vote import Vote, vote
 from outvote.localize.layers import Localization, localize
@@ -51,6 +51,10 @@ _INTERFERE = (
     "The difference needs several layers at once, as when a compiler fuses them or one spoils "
     "another's memory."
 )
+_WORDS: Mapping[str, Callable[[WholeGraph], str]] = {
+    "explained": lambda w: f"{w.explained or 0:.2g}",
+    "distance": lambda w: f"{w.distance:.2g}",
+}
 WHOLE_GRAPH: tuple[Row[WholeGraph], ...] = (
     Row(
         "adds-up",
@@ -58,21 +62,19 @@ WHOLE_GRAPH: tuple[Row[WholeGraph], ...] = (
         f"{LOST_DIGITS:.3g} times what the noise of the whole graph explains on that input",
         lambda w: w.kind == "inconsistency" and not w.compiled and w.adds_up,
         "precision",
-        lambda w: (
-            f"Moving every tensor of the graph by one last place explains {w.explained:.2g}; "
-            f"{w.distance:.2g} is not far beyond: small differences of single layers add up."
-        ),
+        "Moving every tensor of the graph by one last place explains {explained}; {distance} is "
+        "not far beyond: small differences of single layers add up.",
     ),
     Row(
         "interfere",
         "a majority outvotes a target of the pair",
         lambda w: bool(w.outvoted),
         "bug",
-        lambda w: _INTERFERE,
+        _INTERFERE,
         lambda w: w.outvoted[:1],
         "the outvoted",
     ),
-    Row("interfere-undecided", "otherwise", lambda w: True, "unknown", lambda w: _INTERFERE),
+    Row("interfere-undecided", "otherwise", lambda w: True, "unknown", _INTERFERE),
 )
 
 
@@ -197,8 +199,8 @@ class Blame:
         finding = Finding(
             kind=whole.kind,
             title=f"{' and '.join(pair.targets)} differ, and no layer alone shows it",
-            reason=f"Fed with the same tensors every layer agrees. {row.says(whole)} "
-            f"{voted.reason}.",
+            reason="Fed with the same tensors every layer agrees. "
+            f"{sentence(row, Words(whole, _WORDS))} {voted.reason}.",
             targets=pair.targets,
             accused=None,
             triage=row.triage,

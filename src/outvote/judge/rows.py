@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -17,7 +17,7 @@ class Row(Generic[Facts]):
     when: str  # for people
     holds: Callable[[Facts], bool]
     triage: str
-    says: Callable[[Facts], str]
+    says: str  # a sentence with {words} for what was found
     accused: Callable[[Facts], tuple[str, ...]] = lambda facts: ()
     whom: str = "nobody"  # for people
 
@@ -27,8 +27,32 @@ def first(rows: Sequence[Row[Facts]], facts: Facts) -> Row[Facts]:
     return next(row for row in rows if row.holds(facts))
 
 
+@dataclass(frozen=True)
+class Words(Mapping[str, str], Generic[Facts]):
+    """What fills the words of a sentence; each is worked out when a sentence has it."""
+
+    facts: Facts
+    known: Mapping[str, Callable[[Facts], str]]
+
+    def __getitem__(self, name: str) -> str:
+        return self.known[name](self.facts)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.known)
+
+    def __len__(self) -> int:
+        return len(self.known)
+
+
+def sentence(row: Row[Facts], words: Words[Facts]) -> str:
+    """What a row says of the facts that it holds for."""
+    return row.says.format_map(words)
+
+
 def table(rows: Sequence[Row[Facts]]) -> str:
     """The rows as a table in Markdown."""
-    lines = ["| row | if | verdict | accused |", "|---|---|---|---|"]
-    lines += [f"| `{row.name}` | {row.when} | {row.triage} | {row.whom} |" for row in rows]
+    lines = ["| row | if | verdict | accused | says |", "|---|---|---|---|---|"]
+    lines += [
+        f"| `{row.name}` | {row.when} | {row.triage} | {row.whom} | {row.says} |" for row in rows
+    ]
     return "\n".join(lines) + "\n"

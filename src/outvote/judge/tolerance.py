@@ -11,7 +11,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from outvote.core.model import Model
+from outvote.core.arrays import Array
+from outvote.core.model import Layer
 from outvote.core.outputs import Outputs
 
 PLACE = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
@@ -154,16 +155,16 @@ def beyond_noise(dtype: str, layers: int) -> float:
     return NOISE_FACTOR * base_tolerance(dtype, 2.0**LOST_BITS)
 
 
-def terms_of(model: Model, sizes: Sequence[int]) -> int:
-    """How many numbers a layer adds at most; `sizes`: the numbers in one instance of each input.
+def terms_of(layers: Sequence[Layer], given: Sequence[Array]) -> int:
+    """How many numbers one of some layers adds at most, the first of which reads given tensors.
 
     No more than it reads, and no more than a row of its matrix, or a window of its kernel, holds.
     Layers behind the first are known by their weights alone.
     """
     rows = [
         max((math.prod(w.shape[:-1]) for w in layer.weights if len(w.shape) > 1), default=0)
-        for layer in model.layers
+        for layer in layers
     ]
-    reads = max(sizes, default=1)
+    reads = max((math.prod(array.shape[1:]) for array in given), default=1)
     first = min(reads, rows[0]) if rows and rows[0] else reads
     return max([1, first, *rows[1:]])

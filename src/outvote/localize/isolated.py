@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from outvote.bench.noise import Ask, Seed, choose_instruments, measured, nudged, nudged_all
 from outvote.bench.stepping import Step, call_alone
-from outvote.core.cuts import one_layer
 from outvote.core.model import Layer
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
@@ -62,8 +61,8 @@ def judge_step(
     pool: Pool, step: Step, targets: Mapping[str, Target], settings: Settings
 ) -> tuple[Rounding, Fault | None]:
     """What rounding explains on this layer, and the fault that it does not."""
-    sizes = [math.prod(array.shape[1:]) for array, _ in step.given]
-    terms = terms_of(one_layer(step.layer, step.given)[0], sizes)
+    given = [array for array, _ in step.given]
+    terms = terms_of([step.layer], given)
     rounding = layer_rounding(step.isolated.values(), terms, settings.noise_factor)
     apart = [gap for gap in rounding.gaps(step.isolated).values() if not gap.explained]
     if any(math.isfinite(gap.distance) for gap in apart):
@@ -71,7 +70,6 @@ def judge_step(
         ask = asking_alone(pool, names, step.layer, step.given)
         plain = {name: step.isolated[name] for name in names}
         rounding = measured(rounding, step.isolated, ask, plain)
-    given = [array for array, _ in step.given]
     seen = observed(given, step.isolated, step.failed, rounding, targets, step.layer.kind)
     if seen.kind is None:
         return rounding, None

@@ -68,10 +68,6 @@ class Inquiry:
     def failed(self) -> bool:
         return self.kind in ("crash", "hang")
 
-    @property
-    def vote(self) -> str:
-        return f"{self.seen.vote.reason}."
-
     @cached_property
     def meant(self) -> Difference | None:
         return listed(self.specimen, self.seen)
@@ -206,13 +202,15 @@ class Inquiry:
 
     def _reads(self, output: Array) -> Array:
         """The largest number that is read for each row of an output, 1 at least."""
-        count = len(output) if output.ndim else 1
-        largest = np.ones(count)
+        rows = output.shape[:1]
+        largest = np.ones(rows)
         for array in self.specimen.inputs:
-            sizes = np.abs(array.astype(np.float64)).reshape(len(array), -1)
-            rows = np.where(np.isfinite(sizes), sizes, 0.0).max(axis=1, initial=0.0)
-            largest = np.maximum(largest, rows if len(rows) == count else rows.max(initial=0.0))
-        return largest.reshape(count, *[1] * (output.ndim - 1)) if output.ndim else largest[0]
+            sizes = np.abs(array.astype(np.float64))
+            finite = np.where(np.isfinite(sizes), sizes, 0.0)
+            own = array.shape[:1] == rows
+            inner = tuple(range(1 if own else 0, array.ndim))
+            largest = np.maximum(largest, finite.max(axis=inner, initial=0.0))
+        return largest.reshape(*rows, *[1] * (output.ndim - 1)) if output.ndim else largest
 
     @property
     def _read(self) -> list[Array]:

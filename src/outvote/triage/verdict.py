@@ -5,13 +5,13 @@ The decision is a table: the first row that holds. docs/verdicts.md prints it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from outvote.bench.bench import Bench
 from outvote.core.specimen import Specimen
 from outvote.judge.observation import Observation
-from outvote.judge.rows import Row, first
+from outvote.judge.rows import Row, Words, first, sentence
 from outvote.judge.tolerance import FARTHER, LAYER_PLACES, LOST_DIGITS
 from outvote.triage.inquiry import Exact, Inquiry
 
@@ -35,7 +35,7 @@ def decide(bench: Bench, specimen: Specimen, seen: Observation) -> Verdict:
     wrong = tuple(dict.fromkeys(row.accused(asked)))
     exact = asked.reference if asked.failed else asked.exact
     errors = asked.errors if exact and _has_values(asked) else None
-    return Verdict(row.triage, wrong, row.says(asked), exact, errors, row.name)
+    return Verdict(row.triage, wrong, sentence(row, Words(asked, _WORDS)), exact, errors, row.name)
 
 
 # Who is accused.
@@ -88,60 +88,69 @@ def _is_last_places(asked: Inquiry) -> bool:
     return bool(excused) and set(asked.wrong) <= excused | set(asked.right_in_float64)
 
 
-# Sentences. Each says what was done.
+# Words of the sentences. Each tells what was done.
 
 
 def _against(asked: Inquiry) -> str:
-    """How far everybody is from the exact result, and how far rounding takes whom least."""
+    """How far everybody is from the exact result, and what rounding explains of that."""
     if asked.exact is None:
-        return asked.vote
+        return f"{_vote(asked)}."
     told = ", ".join(f"{n} {e:.2g}" for n, e in asked.errors.items())
     far = [asked.gaps[n] for n in asked.wrong] or list(asked.gaps.values())
     limit = min((gap.limit for gap in far), default=0.0)
     return f"Distance to {asked.exact.source}: {told}; rounding explains {limit:.2g}."
 
 
-def _says_float64(asked: Inquiry) -> str:
-    told = ", ".join(
-        f"{n} (distance {asked.errors_in_float64[n]:.2g})"
-        for n in asked.wrong
-        if n in asked.right_in_float64
-    )
-    return f"In float64 it vanishes: asked there, the exact result comes from {told}."
+def _vote(asked: Inquiry) -> str:
+    return asked.seen.vote.reason
 
 
-def _says_last_places(asked: Inquiry) -> str:
-    not_asked = [n for n in asked.not_in_float64 if n in asked.last_places]
-    others = [_says_float64(asked)] if set(asked.wrong) - set(not_asked) else []
-    told = (
-        f"{_listed(not_asked)} did not compute it in float64; every element that is off is off by "
-        f"no more than {LAYER_PLACES:g} last places of the largest number read, or of 1."
-    )
-    return " ".join([_against(asked), told, *others])
+def _float64(asked: Inquiry) -> str:
+    told = asked.errors_in_float64
+    return ", ".join(f"{n} (distance {told[n]:.2g})" for n in asked.right_in_float64)
 
 
-def _says_declared(asked: Inquiry) -> str:
-    told = "; ".join(
+def _not_wide(asked: Inquiry) -> str:
+    others = _float64(asked)
+    told = _listed(n for n in asked.not_in_float64 if n in asked.last_places)
+    return f"{told} did not compute it in float64{f', {others} did' if others else ''}"
+
+
+def _settings(asked: Inquiry) -> str:
+    return "; ".join(
         f"{name} computes {setting.what}in {setting.name} by its own setting"
         for name, setting in asked.declared.items()
     )
-    return f"{_against(asked)} {told}, which explains it."
 
 
-def _with_shape(asked: Inquiry) -> str:
-    shape = _right_shape(asked)
-    assert asked.exact is not None
-    return f"{asked.vote} {asked.exact.source.capitalize()} gives {shape[0] if shape else '-'}."
+def _shape(asked: Inquiry) -> str:
+    found = _right_shape(asked)
+    return str(found[0]) if found else "nothing"
 
 
-def _listed(names: list[str] | tuple[str, ...]) -> str:
+def _source(asked: Inquiry) -> str:
+    exact = asked.reference if asked.failed else asked.exact
+    return exact.source if exact else ""
+
+
+def _listed(names: Iterable[str]) -> str:
     return " and ".join(names)
 
 
-def _meant(asked: Inquiry) -> str:
-    text = asked.meant.text if asked.meant else ""
-    return f"{text} {_against(asked)}" if _has_values(asked) and asked.exact else text
-
+_WORDS: Mapping[str, Callable[[Inquiry], str]] = {
+    "against": _against,
+    "vote": _vote,
+    "source": _source,
+    "results": lambda q: _listed(q.seen.outputs),
+    "narrow": lambda q: _listed(q.without_64_bits),
+    "listed": lambda q: q.meant.text if q.meant else "",
+    "shape": _shape,
+    "settings": _settings,
+    "float64": _float64,
+    "not_wide": _not_wide,
+    "right": lambda q: q.right[0],
+    "wrong": lambda q: _listed(q.wrong),
+}
 
 ROWS: tuple[Row[Inquiry], ...] = (
     # Some fail.
@@ -150,7 +159,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "a target fails, and a majority of independent libraries speaks against it",
         lambda q: q.failed and q.seen.vote.decided,
         "bug",
-        lambda q: q.vote,
+        "{vote}.",
         _failures,
         "who fails",
     ),
@@ -159,10 +168,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "a target fails, and all others give what our own reference gives",
         lambda q: q.failed and _results_are_right(q),
         "bug",
-        lambda q: (
-            f"{q.vote} {q.reference.source.capitalize() if q.reference else ''} gives what "
-            f"{_listed(list(q.seen.outputs))} gives."
-        ),
+        "{vote}; {source} gives what {results} gives.",
         _failures,
         "who fails",
     ),
@@ -171,7 +177,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "a target fails, otherwise",
         lambda q: q.failed,
         "unknown",
-        lambda q: q.vote,
+        "{vote}.",
     ),
     # Results of another number, shape or type.
     Row(
@@ -179,42 +185,33 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "shapes or types differ as `differences.toml` lists it",
         lambda q: _has_form(q) and q.meant is not None,
         "difference",
-        _meant,
+        "{listed}",
         _outvoted,
         "the outvoted",
     ),
     Row(
         "refused",
-        "some refuse what others compute, and a majority decides",
-        lambda q: _has_form(q) and bool(q.seen.failures) and q.seen.vote.decided,
+        "a majority refuses what others give an empty result for",
+        lambda q: _has_form(q) and bool(q.seen.failures),
         "bug",
-        lambda q: q.vote,
+        "{vote}.",
         _outvoted,
         "the outvoted",
-    ),
-    Row(
-        "refused-undecided",
-        "some refuse what others compute, otherwise",
-        lambda q: _has_form(q) and bool(q.seen.failures),
-        "unknown",
-        lambda q: q.vote,
     ),
     Row(
         "declared-width",
         "equal integers in fewer bits, of targets that declare to have none of 64 bits",
         lambda q: _has_form(q) and q.only_width and bool(q.without_64_bits),
         "precision",
-        lambda q: (
-            f"Values and shapes are equal; {_listed(q.without_64_bits)} passes on narrower "
-            "integers, having none of 64 bits by its own setting."
-        ),
+        "Values and shapes are equal; {narrow} passes on narrower integers, having none of 64 "
+        "bits by its own setting.",
     ),
     Row(
         "width",
         "equal integers in more or fewer bits, otherwise",
         lambda q: _has_form(q) and q.only_width,
         "difference",
-        lambda q: f"Values and shapes are equal, only the integer type differs; {q.vote}",
+        "Values and shapes are equal, only the integer type differs; {vote}.",
         _outvoted,
         "the outvoted",
     ),
@@ -223,7 +220,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "some have the shape of the exact result, and some do not",
         lambda q: _has_form(q) and q.exact is not None and 0 < len(_misshapen(q)) < len(q.shapes),
         "bug",
-        _with_shape,
+        "{vote}; {source} gives {shape}.",
         _misshapen,
         "who has another shape",
     ),
@@ -232,14 +229,14 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "nobody has the shape of the exact result",
         lambda q: _has_form(q) and q.exact is not None and len(_misshapen(q)) == len(q.shapes),
         "unknown",
-        _with_shape,
+        "{vote}; {source} gives {shape}.",
     ),
     Row(
         "form",
         "shapes or types differ, and a majority decides",
         lambda q: _has_form(q) and q.seen.vote.decided,
         "bug",
-        lambda q: q.vote,
+        "{vote}.",
         _outvoted,
         "the outvoted",
     ),
@@ -248,7 +245,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "shapes or types differ, otherwise",
         _has_form,
         "unknown",
-        lambda q: q.vote,
+        "{vote}.",
     ),
     # Numbers. Whoever is farther from the exact result than rounding explains is wrong; without
     # an exact result, whoever is outvoted.
@@ -257,24 +254,22 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "nobody is wrong: all are within rounding of the exact result",
         lambda q: q.exact is not None and not q.wrong,
         "precision",
-        _against,
+        "{against}",
     ),
     Row(
         "range",
         "nobody is wrong on elements whose exact result fits into the type",
         lambda q: q.fits_nowhere_else,
         "precision",
-        lambda q: (
-            f"{_against(q)} Where they are farther, the exact result is beyond the largest "
-            "number of the type: overflow."
-        ),
+        "{against} Where they are farther, the exact result is beyond the largest number of the "
+        "type: overflow.",
     ),
     Row(
         "listed",
         "`differences.toml` lists it",
         lambda q: q.meant is not None,
         "difference",
-        _meant,
+        "{listed} {against}",
         lambda q: q.seen.vote.outvoted if q.exact is None or q.all_wrong else q.wrong,
         "who is wrong, or outvoted where all are",
     ),
@@ -283,17 +278,15 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "nobody is wrong on elements whose exact result is a number, and nothing read is NaN",
         lambda q: q.is_undefined,
         "difference",
-        lambda q: (
-            f"{_against(q)} Where they are farther there is no exact result: infinity minus "
-            "infinity, or times 0."
-        ),
+        "{against} Where they are farther there is no exact result: infinity minus infinity, or "
+        "times 0.",
     ),
     Row(
         "declared",
         "who is wrong declares coarser arithmetic (TF32, bf16, f16) that explains it",
         lambda q: bool(q.wrong) and len(q.declared) == len(q.wrong),
         "precision",
-        _says_declared,
+        "{against} {settings}, which explains it.",
     ),
     Row(
         "float64",
@@ -303,7 +296,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         f"are no more than {FARTHER:g} times as far as the majority",
         _vanishes,
         "precision",
-        lambda q: f"{_against(q)} {_says_float64(q)}",
+        "{against} In float64 it vanishes: asked there, the exact result comes from {float64}.",
     ),
     Row(
         "last-places",
@@ -311,21 +304,22 @@ ROWS: tuple[Row[Inquiry], ...] = (
         f"more than {LAYER_PLACES:g} last places of the largest number read, or of 1",
         _is_last_places,
         "precision",
-        _says_last_places,
+        "{against} {not_wide}; every element that is off is off by no more than "
+        f"{LAYER_PLACES:g} last places of the largest number read, or of 1.",
     ),
     Row(
         "equally-far",
         f"all are wrong, and none by more than {FARTHER:g} times the nearest",
         lambda q: q.exact is not None and q.all_wrong and q.is_equally_far,
         "precision",
-        lambda q: f"{_against(q)} None is much nearer than the others.",
+        "{against} None is much nearer than the others.",
     ),
     Row(
         "none-right",
         "all are wrong, and a majority decides",
         lambda q: q.exact is not None and q.all_wrong and q.seen.vote.decided,
         "bug",
-        lambda q: f"{q.vote} {_against(q)} None gives that.",
+        "{vote}. {against} None gives that.",
         _outvoted,
         "the outvoted",
     ),
@@ -334,7 +328,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "all are wrong, otherwise",
         lambda q: q.exact is not None and q.all_wrong,
         "unknown",
-        lambda q: f"{_against(q)} {q.vote}",
+        "{against} {vote}.",
     ),
     Row(
         "no-farther",
@@ -342,14 +336,14 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "who is right",
         lambda q: q.exact is not None and q.is_no_farther,
         "precision",
-        lambda q: f"{_against(q)} None is much farther than the others.",
+        "{against} None is much farther than the others.",
     ),
     Row(
         "undecided",
         "there is no exact result, and no majority decides",
         lambda q: q.exact is None and not q.seen.vote.decided,
         "unknown",
-        lambda q: f"{q.vote} No exact result could be had.",
+        "{vote}. No exact result could be had.",
     ),
     Row(
         "edge",
@@ -357,17 +351,15 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "takes a right target to the answer of the wrong, element by element",
         lambda q: q.is_on_an_edge,
         "precision",
-        lambda q: (
-            f"{_against(q)} A discontinuity: moving the input by one unit in the last place "
-            f"makes {q.right[0]} give the answer of {_listed(q.wrong)}."
-        ),
+        "{against} A discontinuity: moving the input by one unit in the last place makes {right} "
+        "give the answer of {wrong}.",
     ),
     Row(
         "majority-wrong",
         "who is wrong is of the majority",
         lambda q: bool(set(q.wrong) & set(q.seen.vote.majority)),
         "bug",
-        lambda q: f"{_against(q)} Here the majority is wrong. {q.vote}",
+        "{against} Here the majority is wrong. {vote}.",
         _wrong,
         "who is wrong",
     ),
@@ -376,7 +368,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "otherwise, with an exact result",
         lambda q: q.exact is not None,
         "bug",
-        lambda q: f"{_against(q)} {q.vote}",
+        "{against} {vote}.",
         _wrong,
         "who is wrong",
     ),
@@ -385,7 +377,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "otherwise",
         lambda q: True,
         "bug",
-        lambda q: f"{q.vote} No exact result could be had.",
+        "{vote}. No exact result could be had.",
         _outvoted,
         "the outvoted",
     ),

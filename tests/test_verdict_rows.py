@@ -1,0 +1,468 @@
+"""Every row of the verdict's table, just inside its border and just outside."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from conftest import fake
+from outvote.bench.bench import Bench
+from outvote.core.arrays import Array
+from outvote.core.blobs import BlobStore
+from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
+from outvote.core.outputs import Outputs
+from outvote.core.specimen import Specimen
+from outvote.core.target import Outcome, Run, Target
+from outvote.dialects.keras.targets import BUILT_IN
+from outvote.findings.blame import WHOLE_GRAPH, WholeGraph
+from outvote.judge.observation import Observation, observed
+from outvote.judge.rounding import Rounding, layer_rounding
+from outvote.judge.rows import first
+from outvote.judge.tolerance import FARTHER, LAYER_PLACES, LOST_DIGITS, NOISE_FACTOR, NUDGES
+from outvote.triage import inquiry
+from outvote.triage.differences import Difference
+from outvote.triage.verdict import ROWS, Verdict, decide
+
+PLACE = 2.0**-23
+TARGETS = {name: BUILT_IN[name] for name in ("tensorflow", "jax", "torch", "openvino")}
+TARGETS |= {name: fake(name) for name in ("a", "b", "c")}  # nobody asks them in float64
+
+
+@dataclass
+class Desk:
+    """Stands for a Bench: hands out what targets give in float64, and for moved inputs."""
+
+    blobs: BlobStore
+    wide: Mapping[str, Array] = field(default_factory=dict)
+    moved: Sequence[Array] = ()
+    precision: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    targets: Mapping[str, Target] = field(default_factory=lambda: TARGETS)
+    asked: list[str] = field(default_factory=list)
+
+    @property
+    def pool(self) -> Desk:
+        return self
+
+    def start(self, names: Sequence[str]) -> dict[str, Run]:
+        told = {name: {"precision": self.precision.get(name, {})} for name in names}
+        return {name: Run(name, Outcome.OK, reply) for name, reply in told.items()}
+
+    def run(self, specimen: Specimen, names: Sequence[str], **more: Any) -> dict[str, Run]:
+        if more.get("exact"):
+            self.asked += names
+            found = {name: self.wide[name] for name in names if name in self.wide}
+        else:
+            found = {name: self.moved[len(self.asked) % len(self.moved)] for name in names}
+            self.asked += names
+        return {
+            name: Run(name, Outcome.OK, {"dtypes": [array.dtype.name]}, (array,))
+            for name, array in found.items()
+        }
+
+    def judged(
+        self, outputs: Any, failures: Any, rounding: Rounding, specimen: Specimen
+    ) -> Observation:
+        kind = specimen.last.kind
+        return observed(specimen.inputs, outputs, failures, rounding, self.targets, kind)
+
+
+@dataclass
+class Case:
+    """One specimen of one layer and what targets make of it."""
+
+    read: Any  # the input, one row
+    given: Mapping[str, Any]  # target -> numbers, or a message: it fails
+    kind: str = "Rescaling"  # multiplies by 1 and adds 0 here: the exact result is what is read
+    config: Mapping[str, Any] = field(default_factory=lambda: {"scale": 1.0, "offset": 0.0})
+    dtype: str | Mapping[str, str] = "float32"
+    read_dtype: str = "float32"
+    weights: Sequence[Any] = ()
+    wide: Mapping[str, Any] = field(default_factory=dict)
+    moved: Sequence[Any] = ()
+    precision: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    twice: bool = False  # the layer reads its input twice
+
+    def type_of(self, name: str) -> str:
+        return self.dtype if isinstance(self.dtype, str) else self.dtype[name]
+
+    def verdict(self, folder: Path) -> Verdict:
+        blobs = BlobStore(folder)
+        arrays = [np.array(w, "float32") for w in self.weights]
+        weights = tuple(
+            Weight(f"w{i}", blobs.put(array), array.shape) for i, array in enumerate(arrays)
+        )
+        refs: Any = [{REF: ["x", 0]}]
+        args = [refs * 2] if self.twice else refs
+        config = {"name": "l", **self.config}
+        layer = Layer("l", self.kind, config, args=args, weights=weights)
+        read = np.array([self.read], self.read_dtype)
+        item = Input("x", (None, *read.shape[1:]), self.read_dtype)
+        specimen = Specimen(Model("m", (item,), (layer,), (Ref("l"),), "keras"), (read,))
+        outputs, failures = {}, {}
+        for name, found in self.given.items():
+            if isinstance(found, str):
+                failures[name] = Run(name, Outcome.ERROR, {"error": "E"}, message=found)
+            else:
+                dtype = self.type_of(name)
+                outputs[name] = Outputs((np.array([found]).astype(dtype),), (dtype,))
+        rounding = layer_rounding(outputs.values(), 1, NOISE_FACTOR)
+        seen = observed(specimen.inputs, outputs, failures, rounding, TARGETS, self.kind)
+        desk = Desk(
+            blobs,
+            {name: np.array([found], "float64") for name, found in self.wide.items()},
+            [np.array([found], "float32") for found in self.moved],
+            self.precision,
+        )
+        return decide(cast(Bench, desk), specimen, seen)
+
+
+def off(places: float, of: float = 1.0) -> float:
+    """A number that is so many last places above another."""
+    return of + places * PLACE
+
+
+MORE = {"a": [1.0], "b": [1.0]}  # two who are right
+UNKNOWN: Any = {"kind": "Scale", "config": {}}  # no formula is known for it
+ADDED: Any = {"kind": "Subtract", "config": {}, "twice": True}
+DENSE: Any = {"kind": "Dense", "config": {"units": 1, "use_bias": False, "activation": "linear"}}
+PRODUCT: Any = {**DENSE, "weights": [[[1.0]]]}
+TF32 = {"c": {"products": "tf32"}}
+NO_64 = {"c": {"x64": False}}
+INTS = {"a": "int64", "b": "int64", "c": "int32"}
+FAR = LOST_DIGITS * LAYER_PLACES  # places
+LARGE = {"a": [65504.0, 1.0], "b": [65504.0, 1.0]}
+HALF: Any = {"dtype": "float16", "read_dtype": "float32"}
+
+
+BORDERS: list[tuple[str, Case, str, Case]] = [
+    # row, inside, the row that decides just outside, outside
+    (
+        "fails",
+        Case([1.0], {**MORE, "c": "no"}),
+        "fails-reference",
+        Case([1.0], {"a": [1.0], "c": "no"}),
+    ),
+    (
+        "fails-reference",
+        Case([1.0], {"a": [off(8)], "c": "no"}),
+        "fails-undecided",
+        Case([1.0], {"a": [off(9)], "c": "no"}),
+    ),
+    (
+        "fails-undecided",
+        Case([1.0], {"a": [1.0], "c": "no"}, **UNKNOWN),
+        "fails",
+        Case([1.0], {**MORE, "c": "no"}, **UNKNOWN),
+    ),
+    (
+        "refused",
+        Case([1.0], {"a": "no", "b": "no", "c": []}, **UNKNOWN),
+        "fails",
+        Case([1.0], {"a": "no", "b": [1.0], "c": [1.0]}, **UNKNOWN),
+    ),
+    (
+        "declared-width",
+        Case([1], {"a": [1], "b": [1], "c": [1]}, dtype=INTS, precision=NO_64, **UNKNOWN),
+        "width",
+        Case([1], {"a": [1], "b": [1], "c": [1]}, dtype=INTS, **UNKNOWN),
+    ),
+    (
+        "width",
+        Case([1], {"a": [1], "b": [1], "c": [1]}, dtype=INTS, **UNKNOWN),
+        "form",
+        Case([1], {"a": [1], "b": [1], "c": [2]}, dtype=INTS, **UNKNOWN),
+    ),
+    (
+        "shape",
+        Case([1.0], {**MORE, "c": [1.0, 1.0]}),
+        "form",
+        Case([1.0], {**MORE, "c": [1.0]}, dtype={"a": "float32", "b": "float32", "c": "float64"}),
+    ),
+    (
+        "shape-of-none",
+        Case([1.0], {"a": [1.0] * 2, "b": [1.0] * 2, "c": [1.0] * 3}),
+        "shape",
+        Case([1.0], {"a": [1.0], "b": [1.0] * 2, "c": [1.0] * 3}),
+    ),
+    (
+        "form",
+        Case([1.0], {**MORE, "c": [1.0, 1.0]}, **UNKNOWN),
+        "form-undecided",
+        Case([1.0], {"a": [1.0], "c": [1.0, 1.0]}, **UNKNOWN),
+    ),
+    (
+        "form-undecided",
+        Case([1.0], {"a": [1.0], "c": [1.0, 1.0]}, **UNKNOWN),
+        "shape",
+        Case([1.0], {"a": [1.0], "c": [1.0, 1.0]}),
+    ),
+    (
+        "rounding",
+        Case([1.0], {"a": [off(8)], "b": [off(-7.5)]}),
+        "no-farther",
+        Case([1.0], {"a": [off(8)], "b": [off(-9)]}),
+    ),
+    (
+        "range",  # 65504 is the largest of float16
+        Case([65505.0, 1.0], {**LARGE, "c": [np.inf, 1.0]}, **HALF),
+        "wrong",
+        Case([65504.0, 1.0], {**LARGE, "c": [np.inf, 1.0]}, **HALF),
+    ),
+    (
+        "range",  # and it excuses that element alone
+        Case([65505.0, 1.0], {**LARGE, "c": [np.inf, 1.0]}, **HALF),
+        "wrong",
+        Case([65505.0, 1.0], {**LARGE, "c": [np.inf, 1.5]}, **HALF),
+    ),
+    (
+        "undefined",
+        Case([np.inf, 1.0], {"a": [np.nan, 0.0], "b": [np.nan, 0.0], "c": [0.0, 0.0]}, **ADDED),
+        "wrong",  # it excuses that element alone
+        Case([np.inf, 1.0], {"a": [np.nan, 0.0], "b": [np.nan, 0.0], "c": [0.0, 0.5]}, **ADDED),
+    ),
+    (
+        "undefined",
+        Case([np.inf, 1.0], {"a": [np.nan, 0.0], "b": [np.nan, 0.0], "c": [0.0, 0.0]}, **ADDED),
+        "wrong",  # what is NaN stays NaN
+        Case([np.nan, 1.0], {"a": [np.nan, 0.0], "b": [np.nan, 0.0], "c": [0.0, 0.0]}, **ADDED),
+    ),
+    (
+        "declared",  # TF32 has 2 ** 13 times coarser places
+        Case([1.0], {**MORE, "c": [off(8 * 2**13 - 1)]}, precision=TF32, **PRODUCT),
+        "wrong",
+        Case([1.0], {**MORE, "c": [off(8 * 2**13 * 1.01)]}, precision=TF32, **PRODUCT),
+    ),
+    (
+        "declared",
+        Case([1.0], {**MORE, "c": [off(100)]}, precision=TF32, **PRODUCT),
+        "wrong",  # a layer that multiplies no matrices
+        Case([1.0], {**MORE, "c": [off(100)]}, precision=TF32),
+    ),
+    (
+        "float64",
+        Case([1.0], {**MORE, "torch": [off(FAR - 1)]}, wide={"torch": [1.0]}),
+        "wrong",
+        Case([1.0], {**MORE, "torch": [off(FAR + 1)]}, wide={"torch": [1.0]}),
+    ),
+    (
+        "float64",  # one digit nearer, and right
+        Case([1.0], {**MORE, "torch": [off(70)]}, wide={"torch": [1 + 6.9 * PLACE]}),
+        "wrong",
+        Case([1.0], {**MORE, "torch": [off(70)]}, wide={"torch": [1 + 7.1 * PLACE]}),
+    ),
+    (
+        "last-places",  # of 1, though the result is small
+        Case([1e-3], {"a": [1e-3], "b": [1e-3], "openvino": [1e-3 + 7.9 * PLACE]}),
+        "wrong",
+        Case([1e-3], {"a": [1e-3], "b": [1e-3], "openvino": [1e-3 + 8.1 * PLACE]}),
+    ),
+    (
+        "last-places",  # who can be asked in float64, and is not right there, has no such excuse
+        Case([1e-3], {"a": [1e-3], "b": [1e-3], "openvino": [1e-3 + 7 * PLACE]}),
+        "wrong",
+        Case(
+            [1e-3],
+            {"a": [1e-3], "b": [1e-3], "torch": [1e-3 + 7 * PLACE]},
+            wide={"torch": [1e-3 + 7 * PLACE + 1e-12]},
+        ),
+    ),
+    (
+        "equally-far",
+        Case([1.0], {"a": [off(20)], "b": [off(-20 * FARTHER + 0.5)]}),
+        "none-right-undecided",
+        Case([1.0], {"a": [off(20)], "b": [off(-20 * FARTHER - 0.5)]}),
+    ),
+    (
+        "none-right",
+        Case([1.0], {"a": [off(20)], "b": [off(20)], "c": [off(-41)]}),
+        "none-right-undecided",
+        Case([1.0], {"a": [off(20)], "c": [off(-41)]}),
+    ),
+    (
+        "none-right-undecided",
+        Case([1.0], {"a": [off(20)], "c": [off(-41)]}),
+        "wrong",
+        Case([1.0], {"a": [off(8)], "c": [off(-41)]}),
+    ),
+    (
+        "no-farther",
+        Case([1.0], {"a": [off(8)], "b": [1.0], "c": [off(-8 * FARTHER + 0.5)]}),
+        "wrong",
+        Case([1.0], {"a": [off(8)], "b": [1.0], "c": [off(-8 * FARTHER - 0.5)]}),
+    ),
+    (
+        "undecided",
+        Case([1.0], {"a": [1.0], "c": [2.0]}, **UNKNOWN),
+        "outvoted",
+        Case([1.0], {**MORE, "c": [2.0]}, **UNKNOWN),
+    ),
+    (
+        "edge",
+        Case([1.0, 1.0], {**{n: [1.0, 1.0] for n in "ab"}, "c": [2.0, 1.0]}, moved=[[2.0, 1.0]]),
+        "wrong",  # every element must be reached
+        Case([1.0, 1.0], {**{n: [1.0, 1.0] for n in "ab"}, "c": [2.0, 2.0]}, moved=[[2.0, 1.0]]),
+    ),
+    (
+        "edge",
+        Case([1.0], {**MORE, "c": [2.0]}, moved=[[2.0]]),
+        "wrong",  # a layer that only moves numbers
+        Case([1.0], {**MORE, "c": [2.0]}, moved=[[2.0]], kind="Flatten", config={}),
+    ),
+    (
+        "majority-wrong",
+        Case([1.0], {"a": [2.0], "b": [2.0], "c": [1.0]}, moved=[[1.0]]),
+        "wrong",
+        Case([1.0], {"a": [2.0], "b": [1.0], "c": [1.0]}, moved=[[1.0]]),
+    ),
+    (
+        "wrong",
+        Case([1.0], {**MORE, "c": [2.0]}, moved=[[1.0]]),
+        "outvoted",
+        Case([1.0], {**MORE, "c": [2.0]}, moved=[[1.0]], **UNKNOWN),
+    ),
+]  # fmt: skip
+
+
+def with_moves(case: Case) -> Case:
+    """Unless a case says otherwise, moving the input changes nothing."""
+    if case.moved:
+        return case
+    right = next((found for found in case.given.values() if not isinstance(found, str)), [1.0])
+    return replace(case, moved=[right])
+
+
+@pytest.mark.parametrize(
+    ("row", "inside", "other", "outside"),
+    BORDERS,
+    ids=[b[0] for b in BORDERS],
+)
+def test_a_row_holds_up_to_its_border(
+    row: str, inside: Case, other: str, outside: Case, tmp_path: Path
+) -> None:
+    assert with_moves(inside).verdict(tmp_path).row == row
+    assert with_moves(outside).verdict(tmp_path).row == other
+
+
+def test_every_row_has_a_border_test() -> None:
+    tested = {row for row, *_ in BORDERS} | {other for _, _, other, _ in BORDERS}
+    assert {row.name for row in ROWS} - tested == {"listed", "listed-form"}  # below
+
+
+@pytest.mark.parametrize(("kinds", "row"), [(("inconsistency",), "listed"), (("nan",), "wrong")])
+def test_a_listed_difference_is_no_bug(
+    kinds: tuple[str, ...], row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = Difference(("Rescaling",), kinds, "It is meant", "https://example.org")
+    monkeypatch.setattr(
+        inquiry, "listed", lambda specimen, seen: entry if entry.covers(specimen, seen) else None
+    )
+    found = Case([1.0], {**MORE, "c": [2.0]}, moved=[[1.0]]).verdict(tmp_path)
+    assert found.row == row
+    assert (found.triage, "https://example.org" in found.reason) == (
+        ("difference", True) if row == "listed" else ("bug", False)
+    )
+
+
+@pytest.mark.parametrize(("kinds", "row"), [(("shape",), "listed-form"), (("nan",), "shape")])
+def test_a_listed_form_is_no_bug(
+    kinds: tuple[str, ...], row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    entry = Difference(("Rescaling",), kinds, "It is meant", "https://example.org")
+    monkeypatch.setattr(
+        inquiry, "listed", lambda specimen, seen: entry if entry.covers(specimen, seen) else None
+    )
+    assert Case([1.0], {**MORE, "c": [1.0, 1.0]}).verdict(tmp_path).row == row
+
+
+# What is said is what was done.
+
+
+def test_float64_is_spoken_of_where_it_ran_and_of_whom_it_ran_on(tmp_path: Path) -> None:
+    found = Case([1.0], {**MORE, "torch": [off(70)]}, wide={"torch": [1.0 + 1e-15]}).verdict(
+        tmp_path
+    )
+    assert found.triage == "precision"
+    assert (
+        "In float64 it vanishes: asked there, the exact result comes from torch (dist"
+        in found.reason
+    )
+    # OpenVINO is not asked: of the same difference float64 says nothing.
+    found = with_moves(Case([1.0], {**MORE, "openvino": [off(70)]})).verdict(tmp_path)
+    assert (found.row, found.wrong) == ("wrong", ("openvino",))
+    assert "In float64" not in found.reason
+
+
+def test_a_layer_that_computes_in_float32_inside_was_not_asked_in_float64(tmp_path: Path) -> None:
+    """It is asked, and gives what float32 holds: that says nothing for it, and nothing against."""
+    near = np.float32(1e-3 + 7 * PLACE)
+    case = Case([1e-3], {"a": [1e-3], "b": [1e-3], "torch": [near]}, wide={"torch": [near]})
+    found = case.verdict(tmp_path)
+    assert found.row == "last-places"
+    assert "torch did not compute it in float64" in found.reason
+
+
+def test_large_weights_excuse_nothing(tmp_path: Path) -> None:
+    """The places are those of what is read, or of 1, not of the largest weight."""
+    layer: Any = {**DENSE, "weights": [[[1000.0]]]}
+    given = {"a": [0.0], "b": [0.0], "openvino": [9e-4]}
+    found = Case([0.0], given, moved=[[0.0]], **layer).verdict(tmp_path)
+    assert (found.row, found.triage) == ("wrong", "bug")
+
+
+def test_where_all_are_wrong_the_outvoted_may_be_no_farther(tmp_path: Path) -> None:
+    def case(places: float) -> Case:
+        given = {"tensorflow": [off(100)], "jax": [off(100)], "torch": [off(-places)]}
+        return Case([1.0], given, wide={name: [1.0] for name in given})
+
+    # Without the excuse of float64 these would be equally far: they are three digits apart here.
+    assert case(100 * FARTHER - 1).verdict(tmp_path).row == "float64"
+    assert case(100 * FARTHER + 1).verdict(tmp_path).row == "none-right"
+
+
+def test_rows_of_pictures_and_ramps_have_no_excuse_of_a_step(tmp_path: Path) -> None:
+    """A wrong neighbour on whole numbers: one in four differs by one, and it is a bug."""
+    read = [0.0, 1.0, 2.0, 3.0]
+    given = {"a": read, "b": read, "c": [1.0, 1.0, 2.0, 3.0]}
+    assert Case(read, given, moved=[read]).verdict(tmp_path).triage == "bug"
+
+
+def test_an_edge_is_looked_for_as_often_as_it_is_said(tmp_path: Path) -> None:
+    moves = [[1.0]] * (NUDGES - 1) + [[2.0]]
+    assert Case([1.0], {**MORE, "c": [2.0]}, moved=moves).verdict(tmp_path).row == "edge"
+    assert (
+        Case([1.0], {**MORE, "c": [2.0]}, moved=[*moves[:-1], [1.0]]).verdict(tmp_path).row
+        == "wrong"
+    )
+
+
+# Differences that only the whole graph shows.
+
+
+def whole(**changes: Any) -> WholeGraph:
+    known = WholeGraph(("a", "b"), "inconsistency", (), ("b",), LOST_DIGITS * 0.99e-6, 1e-6)
+    return replace(known, **changes)
+
+
+@pytest.mark.parametrize(
+    ("facts", "row"),
+    [
+        (whole(), "adds-up"),
+        (whole(distance=LOST_DIGITS * 1.01e-6), "interfere"),
+        (whole(compiled=("a",)), "interfere"),
+        (whole(kind="nan"), "interfere"),
+        (whole(explained=None), "interfere"),  # what was not measured is not excused
+        (whole(distance=1.0, outvoted=()), "interfere-undecided"),
+    ],
+)
+def test_rows_of_the_whole_graph(facts: WholeGraph, row: str) -> None:
+    assert first(WHOLE_GRAPH, facts).name == row
+
+
+def test_a_whole_graph_may_not_be_off_by_more_than_its_own_noise_allows() -> None:
+    """Three thousandths are no rounding where the noise is 1e-7, whatever a model may differ by."""
+    assert first(WHOLE_GRAPH, whole(distance=3e-3, explained=1e-6)).triage == "bug"
