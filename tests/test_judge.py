@@ -137,8 +137,8 @@ def test_integers_are_compared_as_integers() -> None:
     assert float(a[0, 0]) == float(b[0, 0])
     assert distance_relative(a, b)[0] == 2.0**-53
     assert distance_relative(a.astype(np.uint64), a.astype(np.uint64))[0] == 0
-    pair = [Outputs((array,), ("int64",)) for array in (a, b)]
-    assert compare(("a", "b"), *pair, Truth(), Settings()).inconsistent
+    one, other = (Outputs((array,), ("int64",)) for array in (a, b))
+    assert compare(("a", "b"), one, other, Truth(), Settings()).inconsistent
 
 
 def test_infinite_distances_have_a_bin() -> None:
@@ -270,9 +270,9 @@ def test_a_presumed_truth_makes_little_of_rounding_and_much_of_a_fault(
     rng = np.random.default_rng(1)
     exact = _ANSWERS[kind]
     answers = [exact * (1 + 1e-7 * rng.uniform(-1, 1, exact.shape)) for _ in range(targets)]
-    truth = presumed(answers).values
-    assert truth is not None
-    assert truth.shape == exact.shape
+    truth = presumed(answers)
+    assert truth.given is not None
+    assert truth.given.shape == exact.shape
     rounding = distance_mad(truth, answers[0], answers[1])
     assert rounding.max() < 1e-4
     for size in (1e-4, 1e-2):
@@ -287,7 +287,7 @@ def test_a_presumed_truth_prefers_no_target_and_is_what_a_label_would_be() -> No
         assert presumed(answers).given == pytest.approx(np.array([[-0.01, 1.01, -0.01]]))
     assert presumed([np.array([[0.2]]), np.array([[0.4]])]).given == pytest.approx(-0.01)
     nothing = np.array([[np.nan, np.inf], [1.0, 2.0]])
-    assert np.isfinite(presumed([nothing, nothing]).values).all()  # type: ignore[arg-type]
+    assert np.isfinite(np.asarray(presumed([nothing, nothing]).given)).all()
     assert presumed([np.zeros((0, 3))] * 2).given is not None
 
 

@@ -26,6 +26,7 @@ from outvote.dialects.keras.script import can_prove, written_out
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.finding import Finding, Proof
 from outvote.judge.observation import Observation
+from outvote.judge.rounding import Gap, Rounding
 from outvote.judge.vote import Vote
 from outvote.localize.whole_graph import prefix
 
@@ -71,7 +72,9 @@ def dense(blobs: BlobStore, name: str, read: str, width: int, **more: Any) -> La
 
 def finding_of(model: Model, inputs: list[Array], title: str, expected: Array) -> Finding:
     outputs = {"numpy": Outputs((expected,), (expected.dtype.name,))}
-    seen = Observation(outputs, {}, "inconsistency", 1.0, 1e-5, Vote((), (), title))
+    seen = Observation(
+        outputs, {}, "inconsistency", Gap(1.0, 1e-5), Rounding(()), Vote((), (), title)
+    )
     proof = Proof(Specimen(model, tuple(inputs)), seen, {}, {}, 1, 1, 0.0, True)
     return Finding("inconsistency", title, "", ("numpy",), "numpy", "bug", "keras", proof=proof)
 

@@ -53,6 +53,15 @@ ELEMENT = 0.25
 # measures it. Of integers, any difference.
 SCREEN = 1e-5
 
+# What stands for the truth where none is known lies beyond any target's answer, so that D_MAD, a
+# ratio of distances to it, makes little of rounding: by a hundredth of a certain answer, or by a
+# tenth of how far values are from their mean. Both are far from rounding (1e-5) and small beside
+# the answers. Probabilities of all classes add up to one, within what float16 makes of a sum of a
+# few.
+BEYOND_CERTAIN = 0.01
+BEYOND_VALUE = 0.1
+SUM_OF_ALL = 1e-3
+
 # CRADLE, section IV: T_C, T_M, k and p.
 CLASS_THRESHOLD = 8.0
 MAD_THRESHOLD = 0.2

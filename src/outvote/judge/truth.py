@@ -8,12 +8,8 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
-from outvote.core.truth import Truth, one_hot
-
-_BEYOND_CERTAIN = 0.01  # how far beyond a certain answer the presumed truth lies
-_BEYOND_VALUE = 0.1  # the same for values, as a share of their mean distance to the mean answer
-_ALIKE = 1e-3  # relative spread of answers below which they are one
-_SUM_OF_ALL = 1e-3  # how far from one the probabilities of all classes may add up
+from outvote.core.truth import Truth
+from outvote.judge.tolerance import BEYOND_CERTAIN, BEYOND_VALUE, HARDLY, SUM_OF_ALL
 
 
 def interpret(truth: Array | None, shape: Sequence[int | None]) -> Truth:
@@ -76,19 +72,19 @@ def presumed(answers: Sequence[Array]) -> Truth:
     if not middle.size:
         return Truth(given=middle)
     if _are_probabilities(middle):
-        return Truth(given=_certain(middle) * (1 + 2 * _BEYOND_CERTAIN) - _BEYOND_CERTAIN)
-    return Truth(given=middle + _BEYOND_VALUE * _onward(middle))
+        return Truth(given=_certain(middle) * (1 + 2 * BEYOND_CERTAIN) - BEYOND_CERTAIN)
+    return Truth(given=middle + BEYOND_VALUE * _onward(middle))
 
 
 def _are_probabilities(answer: Array) -> bool:
-    return bool((answer >= 0).all() and (answer <= 1 + _SUM_OF_ALL).all())
+    return bool((answer >= 0).all() and (answer <= 1 + SUM_OF_ALL).all())
 
 
 def _certain(answer: Array) -> Array:
     """The answer of a model that has no doubt: one class of all, or yes or no to each."""
     classes = answer.shape[-1] if answer.ndim > 1 else 1
-    of_all = classes > 1 and bool((np.abs(answer.sum(axis=-1) - 1) < _SUM_OF_ALL).all())
-    return one_hot(answer.argmax(axis=-1), classes) if of_all else np.rint(answer)
+    of_all = classes > 1 and bool((np.abs(answer.sum(axis=-1) - 1) < SUM_OF_ALL).all())
+    return np.eye(classes)[answer.argmax(axis=-1)] if of_all else np.rint(answer)
 
 
 def _onward(answer: Array) -> Array:
@@ -99,4 +95,4 @@ def _onward(answer: Array) -> Array:
     leaves = answer - answer.mean(axis=0)
     size = np.abs(answer).max()
     spread = np.abs(leaves).mean()
-    return np.where(leaves < 0, -1.0, 1.0) * (spread if spread > _ALIKE * size else size or 1.0)
+    return np.where(leaves < 0, -1.0, 1.0) * (spread if spread > HARDLY * size else size or 1.0)
