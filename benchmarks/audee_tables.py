@@ -30,13 +30,14 @@ import numpy as np
 
 from outvote.campaign.job import FuzzJob, SeedFile
 from outvote.campaign.probes.climb import Climb
-from outvote.campaign.probes.evolution import Evolution, ranges_request, run_flags
+from outvote.campaign.probes.evolution import Evolution, ranges_request
 from outvote.campaign.probes.genome import Genome
 from outvote.campaign.seeds import Seed, read_seeds
 from outvote.commands.blocks import seeds_of
 from outvote.commands.localize.job import LocalizeJob
 from outvote.commands.localize.run import locate
 from outvote.core.model import Model
+from outvote.core.protocol import ListKinds, RunModel
 from outvote.dialects.keras.mutate.catalogue import Catalogue
 from outvote.dialects.keras.mutate.maker import Maker
 from outvote.dialects.keras.mutate.tools import KerasTools
@@ -44,7 +45,7 @@ from outvote.dialects.keras.targets import BUILT_IN
 from outvote.localize.parameters import Localizer
 from outvote.mutate.registry import all_rules, mutate
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool, asker
 from outvote.search.genetic import LEVELS, GeneticSettings
 from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import provide
@@ -64,8 +65,8 @@ class Bench:
 
     def __init__(self, pool: Pool, names: list[str], settings: GeneticSettings) -> None:
         self.pool, self.names, self.settings = pool, names, settings
-        found = pool.ask(names[1], Request("catalogue", {}))
-        maker = Maker(lambda request: pool.ask(names[1], request), pool.blobs)
+        found = pool.ask(names[1], ListKinds())
+        maker = Maker(asker(pool, names[1]), pool.blobs)
         self.tools = KerasTools(pool.blobs, maker, Catalogue.of(found.reply))
 
     def variants(self, seed: Seed, count: int) -> list[Model]:
@@ -76,15 +77,12 @@ class Bench:
 
     def differ(self, seed: Seed, model: Model) -> bool | None:
         """Whether labels differ on any input of the seed; None if a target cannot run it."""
-        arguments = {
-            "model": model.to_json(),
-            "inputs": list(seed.inputs),
-            "batch": seed.case.data.count,
-        }
-        runs = self.pool.ask_all(self.names, Request("run", arguments, steps=len(model.layers)))
+        batch, steps = seed.case.data.count, len(model.layers)
+        request = RunModel(model=model, inputs=seed.inputs, batch=batch, steps=steps)
+        runs = self.pool.ask_all(self.names, request)
         if not all(run.ok for run in runs.values()):
             return None
-        labels = [run.arrays[0].argmax(axis=-1) for run in runs.values()]
+        labels = [run.reply.outputs.arrays[0].argmax(axis=-1) for run in runs.values()]
         return bool((labels[0] != labels[1]).any())
 
     def fails(self, seed: Seed, model: Model, level: str, seconds: float) -> bool:
@@ -135,9 +133,9 @@ class Bench:
             run = self.pool.ask(self.names[0], ranges_request(model, blobs))
             if not run.ok:
                 return None
-            if run_flags(run).any():
+            if run.reply.bad.any():
                 return time.monotonic() - began
-            for i, logits in enumerate(run.arrays[0].reshape(len(moved[0]), -1)):
+            for i, logits in enumerate(run.reply.wanted.reshape(len(moved[0]), -1)):
                 size = float(np.linalg.norm(logits)) or 1.0
                 if not known or min(np.linalg.norm(logits - k) for k in known) > _FAR * size:
                     known.append(logits)

@@ -27,7 +27,7 @@ from applications import build
 from outvote.bench.noise import NoiseFloor, measure_noise
 from outvote.bench.reading import read_model
 from outvote.core.case import Case, fit
-from outvote.core.outputs import outputs_of
+from outvote.core.protocol import RunModel
 from outvote.core.target import Target
 from outvote.dialects.keras.targets import helpers
 from outvote.findings.blame import Blame
@@ -35,7 +35,7 @@ from outvote.findings.finding import Finding
 from outvote.judge.compare import Settings, compare_all
 from outvote.judge.truth import interpret
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 from outvote.run.process import Limits
 from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import provide
@@ -130,19 +130,20 @@ def row(
 def compare_versions(pool: Pool, case: Case, pair: list[str], found: Row) -> None:
     """The two backends of one version of Keras; a pattern not seen before is localised."""
     settings = Settings()
-    arguments = {
-        "model": case.model.to_json(),
-        "inputs": [pool.blobs.put(array) for array in case.data.inputs],
-        "batch": case.data.count,
-    }
-    runs = pool.ask_all(pair, Request("run", arguments, steps=len(case.model.layers)))
+    request = RunModel(
+        model=case.model,
+        inputs=tuple(pool.blobs.put(array) for array in case.data.inputs),
+        batch=case.data.count,
+        steps=len(case.model.layers),
+    )
+    runs = pool.ask_all(pair, request)
     failed = [run for run in runs.values() if not run.ok]
     if failed:
         found.cells.append(failed[0].outcome.value)
         text = f"{failed[0].target}: {failed[0].outcome.value}: {failed[0].message[:110]}"
         found.layers.append(text)
         return
-    outputs = {n: outputs_of(run) for n, run in runs.items()}
+    outputs = {n: run.reply.outputs for n, run in runs.items()}
     pairs = compare_all(outputs, case.truth, settings)
     explained = set()
     if pairs[0].inconsistent:

@@ -28,6 +28,7 @@ import numpy as np
 from deepxplore_first import first_difference
 from outvote.commands.explore.result import explore_result
 from outvote.core.arrays import Array
+from outvote.core.protocol import AskModels
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.explore.asking import ask
 from outvote.explore.baselines import measure, random_inputs
@@ -179,7 +180,8 @@ def rounding(bench: Bench, explored: Explored) -> None:
     """How many pictures still split the models when they are saved with 8 bits."""
     assert explored.found is not None
     rounded = (np.rint(explored.found.inputs[0] * 255) / 255).astype(np.float32)
-    answers = ask(bench.pool, explored.job.target, "ask", arrays=[rounded]).arrays
+    request = AskModels(inputs=(rounded,))
+    answers = ask(bench.pool, explored.job.target, request).reply.answers
     still = int(explored.oracle.differ(answers).sum())
     print(
         f"after rounding to 8 bits {still} of {found(explored)} still split (authors': 40 of 41)\n"

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from outvote.core.protocol import SearchSeeds
 from outvote.explore.asking import ask
 from outvote.explore.explore import open_in, prepare
 from outvote.explore.job import ExploreJob
@@ -104,11 +105,18 @@ def _cell(pool: Pool, job: ExploreJob, digests: list[str], seeds: int) -> str:
     times, iterations = [], []
     for number in range(RUNS):
         start = number * seeds
-        where = {"start": start, "stop": start + seeds, "cycle": 0, "done": start}
-        run = ask(pool, job.target, "search", {"seeds": digests, **where}, steps=seeds)
-        if run.reply["first"] is not None:
-            times.append(run.reply["first"])
-            iterations.append(int(run.arrays[1].min()))
+        request = SearchSeeds(
+            seeds=tuple(digests),
+            start=start,
+            stop=start + seeds,
+            cycle=0,
+            done=start,
+            steps=seeds,
+        )
+        found = ask(pool, job.target, request).reply
+        if found.first is not None:
+            times.append(found.first)
+            iterations.append(int(found.iterations.min()))
     if not times:
         return "none found"
     missed = f", {len(times)} of {RUNS} runs" if len(times) < RUNS else ""

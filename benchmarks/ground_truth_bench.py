@@ -23,13 +23,13 @@ from outvote.commands.blocks import seeds_of
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in
-from outvote.core.outputs import outputs_of
+from outvote.core.protocol import RunModel
 from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.dialects.keras.zoo.catalog import GROUPS
 from outvote.judge.compare import distance
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 from outvote.run.process import Limits
 from outvote.store.store import Store
 from outvote.store.summary import fuzz_result
@@ -99,14 +99,14 @@ def effect(pool: Pool, fault: Fault, folder: Path) -> str:
     model, _ = read_model(pool, folder / f"{fault.name}.keras", None, [BUILT_IN["torch"]])
     with np.load(folder / f"{fault.name}.npz") as file:
         x = file["x"]
-    arguments = {"model": model.to_json(), "inputs": [pool.blobs.put(x)], "batch": len(x)}
-    request = Request("run", arguments, steps=len(model.layers))
+    inputs, steps = (pool.blobs.put(x),), len(model.layers)
+    request = RunModel(model=model, inputs=inputs, batch=len(x), steps=steps)
     released, patched = (pool.ask(name, request) for name in (twin.name, PLANTED))
     if not released.ok:
         raise SystemExit(f"{fault.name}: {twin.name} cannot run the case: {released.message}")
     if not patched.ok:
         return str(patched.outcome.value)
-    apart = distance(outputs_of(released), outputs_of(patched))
+    apart = distance(released.reply.outputs, patched.reply.outputs)
     return "" if apart == 0 else "NaN" if math.isnan(apart) else f"{apart:.1e}"
 
 

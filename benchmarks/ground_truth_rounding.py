@@ -10,7 +10,6 @@ import json
 import time
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,8 @@ from outvote.campaign.runner import Runner, Trial
 from outvote.campaign.seeds import Seed
 from outvote.core.arrays import Array
 from outvote.core.model import Model, Ref
-from outvote.core.outputs import Outputs, outputs_of
+from outvote.core.outputs import Outputs
+from outvote.core.protocol import RunModel
 from outvote.core.specimen import Specimen
 from outvote.core.truth import Truth
 from outvote.dialects.keras.mutate.chains import Chain
@@ -30,7 +30,7 @@ from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.finding import Finding
 from outvote.judge.compare import Settings, distance
 from outvote.mutate.registry import Impossible
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 from small_cases import SHAPES, made_tools, seed_of
 
 _LAYERS = (10, 40)
@@ -194,15 +194,11 @@ def wide_outputs(pool: Pool, specimen: Specimen) -> dict[str, Outputs]:
     text = json.dumps(specimen.model.to_json())
     for narrow in ("float16", "float32"):
         text = text.replace(f'"{narrow}"', '"float64"')
-    digests = [pool.blobs.put(_wide(array)) for array in specimen.inputs]
-    arguments: dict[str, Any] = {
-        "model": json.loads(text),
-        "inputs": digests,
-        "batch": specimen.count,
-        "exact": True,
-    }
-    runs = pool.ask_all(list(BACKENDS), Request("run", arguments))
-    return {name: outputs_of(run) for name, run in runs.items() if run.ok}
+    digests = tuple(pool.blobs.put(_wide(array)) for array in specimen.inputs)
+    model = Model.from_json(json.loads(text))
+    request = RunModel(model=model, inputs=digests, batch=specimen.count, exact=True)
+    runs = pool.ask_all(list(BACKENDS), request)
+    return {name: run.reply.outputs for name, run in runs.items() if run.ok}
 
 
 def _wide(array: Array) -> Array:

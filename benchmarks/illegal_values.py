@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from outvote.core.protocol import AttemptLayer, ListKinds
 from outvote.core.target import Outcome, Run
 from outvote.dialects.keras.mutate.catalogue import Catalogue, Kind
 from outvote.dialects.keras.mutate.maker import Maker
@@ -23,7 +24,7 @@ from outvote.dialects.keras.mutate.parameters import parameter
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.mutate.subject import Spec
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool, asker
 from outvote.run.process import Limits
 
 PLACES = {1: (12,), 2: (6, 4), 3: (8, 8, 4), 4: (4, 6, 6, 4), 5: (2, 4, 6, 6, 4)}
@@ -47,14 +48,14 @@ def legal(kind: Kind, catalogue: Catalogue, maker: Maker) -> tuple[dict[str, Any
 def attempt(
     pool: Pool, names: list[str], kind: Kind, parameters: dict[str, Any], given: list[Spec]
 ) -> dict[str, Run]:
-    arguments = {
-        "kind": kind.name,
-        "parameters": parameters,
-        "given": [[spec.shape, spec.dtype] for spec in given],
-        "joined": kind.joined,
-    }
-    extra = {"module": "attempt", "call": "attempt", **arguments}
-    return pool.ask_all(names, Request("extra", extra, steps=1))
+    request = AttemptLayer(
+        kind=kind.name,
+        parameters=parameters,
+        given=tuple((spec.shape, spec.dtype) for spec in given),
+        joined=kind.joined,
+        steps=1,
+    )
+    return pool.ask_all(names, request)
 
 
 def word(run: Run) -> str:
@@ -76,9 +77,9 @@ def main() -> None:
     rows, everywhere, skipped, tried, kinds = [], [], [], 0, 0
     with LocalPool([BUILT_IN[name] for name in names], limits=Limits(silence_seconds=20.0)) as pool:
         pool.start()
-        found = pool.ask(names[-1], Request("catalogue", {}))
+        found = pool.ask(names[-1], ListKinds())
         catalogue = Catalogue.of(found.reply)
-        maker = Maker(lambda request: pool.ask(names[-1], request), pool.blobs)
+        maker = Maker(asker(pool, names[-1]), pool.blobs)
         for kind in catalogue.kinds.values():
             if options.only not in (None, kind.name):
                 continue

@@ -21,6 +21,7 @@ from outvote.campaign.runner import Runner, Trial
 from outvote.campaign.seeds import Seed
 from outvote.core.case import Case, Data
 from outvote.core.model import REF, Input, Layer, Model, Ref
+from outvote.core.protocol import ListKinds
 from outvote.core.truth import Truth
 from outvote.dialects.keras.mutate.catalogue import Catalogue
 from outvote.dialects.keras.mutate.chains import Chain
@@ -31,7 +32,7 @@ from outvote.judge.compare import Settings
 from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Spec, Subject
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool, asker
 from outvote.targets.choose import choose
 
 LAYERS = 5
@@ -55,8 +56,8 @@ def main() -> None:
 
 
 def made_tools(pool: Pool, name: str) -> KerasTools:
-    catalogue = Catalogue.of(pool.ask(name, Request("catalogue", {})).reply)
-    return KerasTools(pool.blobs, Maker(lambda r: pool.ask(name, r), pool.blobs), catalogue)
+    catalogue = Catalogue.of(pool.ask(name, ListKinds()).reply)
+    return KerasTools(pool.blobs, Maker(asker(pool, name), pool.blobs), catalogue)
 
 
 def seed_of(pool: Pool, place: tuple[int, ...]) -> Seed:

@@ -21,6 +21,8 @@ import tempfile
 import time
 from pathlib import Path
 
+import psutil
+
 from outvote.commands.fuzz.run import report
 from outvote.run.process import resident_bytes
 from outvote.store.store import FILE
@@ -71,8 +73,10 @@ class Fire:
         if tenth == self._told:
             return
         self._told = tenth
-        workers = ", ".join(f"{resident_bytes(p) >> 20}" for p in children(self.process.pid))
-        driver = resident_bytes(self.process.pid) >> 20
+        workers = ", ".join(
+            f"{resident_bytes(psutil.Process(p)) >> 20}" for p in children(self.process.pid)
+        )
+        driver = resident_bytes(psutil.Process(self.process.pid)) >> 20
         print(
             f"{count(self._folder)} mutants: driver {driver} MiB, workers {workers} MiB; "
             f"{count(self._folder, 'findings')} findings",

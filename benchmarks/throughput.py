@@ -22,9 +22,9 @@ from outvote.campaign.campaign import Campaign
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.runner import Runner
 from outvote.commands.blocks import seeds_of
+from outvote.core.protocol import Forget
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
-from outvote.run.pool import Request
 from outvote.store.store import Store
 from outvote.targets.choose import choose
 
@@ -73,7 +73,7 @@ def spoil(runner: Runner, forget: bool, restart: bool) -> None:
         found = []
         for trial in trials:
             if forget:
-                runner.pool.ask_all(runner.names, Request("forget", {}))
+                runner.pool.ask_all(runner.names, Forget())
             if restart:
                 for name in runner.names:
                     runner.pool.recycle(name)

@@ -22,13 +22,18 @@ from outvote.commands.pollution.job import Evidence
 from outvote.commands.pollution.result import pollution_result
 from outvote.core.case import Data
 from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.protocol import Hello
 from outvote.core.result import head, plain, target_head
 from outvote.core.target import Outcome, Run
 from outvote.explore.job import Coverage, Differences, Explored, ExploreJob, Subject
 from outvote.store.comparison import compared
 
 CREATED = "2026-03-14T09:26:53+00:00"
-HELLO = Run("t", Outcome.OK, {"versions": {"keras": "3"}, "precision": {}, "python": "3.11"})
+HELLO = Run(
+    "t",
+    Outcome.OK,
+    Hello(versions={"keras": "3"}, precision={}, python="3.11", platform="Linux"),
+)
 MODEL = Model(
     "m",
     (Input("x", (None, 8, 8, 1), "float32"),),

@@ -15,6 +15,7 @@ from outvote.campaign.probes.illegal import Attempt, findings_of, refusals
 from outvote.commands.fuzz.run import resume, start
 from outvote.core.errors import UsageError
 from outvote.core.model import Layer
+from outvote.core.protocol import AttemptLayer
 from outvote.core.target import Outcome, Run, Target
 from outvote.run.process import Limits
 from outvote.search.audee import SHARES
@@ -93,7 +94,8 @@ def run(name: str, outcome: Outcome, message: str = "") -> Run:
 
 
 def attempt() -> Attempt:
-    return Attempt(Layer("d", "Dense", {}), "units", 0, {})
+    request = AttemptLayer(kind="Dense", parameters={"units": 0}, given=(), joined=False)
+    return Attempt(Layer("d", "Dense", {}), "units", 0, request)
 
 
 def test_other_words_or_types_of_a_refusal_are_no_finding() -> None:

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from outvote.cli import main
+from outvote.core.protocol import R, Request
 from outvote.core.target import Run
 from outvote.run.local import LocalPool
-from outvote.run.pool import Request
 
 TOML = """
 [targets.a]
@@ -282,9 +282,9 @@ def interrupt_after(names: set[str], monkeypatch: pytest.MonkeyPatch) -> None:
     finished: set[str] = set()
 
     def ask_all(
-        pool: LocalPool, asked: Iterable[str], request: Request, done: Callable[[Run], None]
-    ) -> dict[str, Run]:
-        def then(run: Run) -> None:
+        pool: LocalPool, asked: Iterable[str], request: Request[R], done: Callable[[Run[R]], None]
+    ) -> dict[str, Run[R]]:
+        def then(run: Run[R]) -> None:
             done(run)
             finished.add(run.target)
             if finished == names:

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from outvote.core.arrays import Array
+from outvote.core.protocol import Rules
 from outvote.dialects.keras.targets import BUILT_IN as TARGETS
 from outvote.explore.job import CONSTRAINTS, ExploreJob
 from outvote.explore.legal import read_features, rules_for
-from outvote.worker.explore.constraints import BUILT_IN, Memory, Rules, built_in, window_sums
+from outvote.worker.explore.constraints import BUILT_IN, Memory, built_in, window_sums
 
 LOW, HIGH = 0.0, 1.0
 
@@ -200,8 +201,7 @@ def test_what_a_features_file_says_is_what_integer_features_do(
         job = ExploreJob(
             (), {}, TARGETS["torch"], "integer", step=0.9, features=path, groups=groups
         )
-        (rule,), arrays = rules_for(job, [seed], read_features(path))
-    told = Rules(step=rule["step"], **dict(zip(rule["arrays"], arrays, strict=True)))
+        (told,) = rules_for(job, [seed], read_features(path))
     made = walk("integer", seed, told, moves, number)
     for i, (up, down, named) in enumerate(flags):
         inside = not groups or named in groups

@@ -13,11 +13,12 @@ import pytest
 from outvote.bench.reading import read_model
 from outvote.commands.explore.result import explore_result, save_inputs
 from outvote.core.errors import UsageError
+from outvote.core.protocol import RunModel
 from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 
 pytestmark = pytest.mark.frameworks
 GRADIENTS = ("tensorflow", "jax", "torch")
@@ -96,10 +97,10 @@ def test_the_saved_inputs_split_the_models_on_another_target(
     labels = []
     for path in trio:
         model, _ = read_model(real_pool, path, None, [BUILT_IN["torch"]])
-        arguments = {"model": model.to_json(), "inputs": [real_pool.blobs.put(x)], "batch": len(x)}
-        run = real_pool.ask(other, Request("run", arguments))
+        request = RunModel(model=model, inputs=(real_pool.blobs.put(x),), batch=len(x))
+        run = real_pool.ask(other, request)
         assert run.ok, run.message
-        labels.append(run.arrays[0].argmax(axis=1))
+        labels.append(run.reply.outputs.arrays[0].argmax(axis=1))
     split = (np.stack(labels) != labels[0]).any(axis=0)
     assert len(split) == explore_result(explored)["differences"]["total"] >= 10
     assert split.all()

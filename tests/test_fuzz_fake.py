@@ -363,7 +363,7 @@ def test_workers_that_are_shot_at_random_are_replaced_and_blamed_for_nothing(
             seen = count
             with contextlib.suppress(psutil.NoSuchProcess):  # one that was replaced just now
                 own = psutil.Process().children()
-                workers = [child for child in own if "workers.fake" in str(child.cmdline())]
+                workers = [child for child in own if "outvote worker" in str(child.cmdline())]
                 if workers:  # else the pool has closed
                     rng.choice(workers).kill()
                     shots += 1

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 from conftest import fake
+from outvote.bench.reading import read_file
 from outvote.campaign.probes.evolution import Evolution
 from outvote.campaign.probes.genome import Genome
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Input, Layer, Model, Ref, Weight
 from outvote.dialects.keras.logits import logits_apart, logits_model
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 from outvote.search.genetic import GeneticSettings, Population, inconsistency_fitness, nan_fitness
 
 
@@ -141,8 +142,7 @@ def pool() -> Iterator[Pool]:
 
 
 def read(pool: Pool, path: Path) -> Model:
-    run = pool.ask("a", Request("read", {"path": str(path), "weights": None}))
-    return Model.from_json(run.reply["model"])
+    return read_file(pool, "a", path).reply.model
 
 
 @pytest.mark.parametrize("levels", [("input",), ("weight",), ("input", "weight")])

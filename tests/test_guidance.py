@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,9 +13,9 @@ import pytest
 from outvote.campaign.performance.drift import culprit, drifts, slow_targets
 from outvote.core.blobs import BlobStore
 from outvote.core.errors import UsageError
+from outvote.core.protocol import LayerMade, R, Request
 from outvote.core.target import Outcome, Run
 from outvote.dialects.keras.mutate.maker import Maker
-from outvote.run.pool import Request
 from outvote.search.registry import strategy
 from outvote.search.strategy import Choice, Memory, Offspring
 from outvote.store.store import Sample
@@ -174,22 +175,21 @@ def test_one_slow_case_is_measured_against_the_other_targets() -> None:
 
 def test_a_kill_while_a_layer_is_made_does_not_change_what_it_becomes(tmp_path: Path) -> None:
     """The answer of a killed worker is no answer; one that dies of it is asked plainly."""
-    good = Run("a", Outcome.OK, {"spec": {"kind": "K"}, "weights": [], "outputs": []})
+    good = Run("a", Outcome.OK, LayerMade(spec={"kind": "K"}, weights=(), outputs=()))
     killed = Run("a", Outcome.MEMORY)
     crashed = Run("a", Outcome.CRASH)
-    for deaths in ([killed], [killed, killed], [crashed], [killed] * 4):
+    for deaths in ([killed], [killed, killed], [crashed], [killed] * 3, [crashed] * 3):
         answers = [*deaths, good]
-        asked: list[Request] = []
+        asked: list[Any] = []
 
         def ask(
-            request: Request, answers: list[Run] = answers, asked: list[Request] = asked
-        ) -> Run:
+            request: Request[R], answers: list[Run] = answers, asked: list[Any] = asked
+        ) -> Run[R]:
             asked.append(request)
             return answers.pop(0)
 
         assert Maker(ask, BlobStore(tmp_path)).make("K", {}, []) is not None
-        plainly = not asked[-1].arguments["tried"]
-        assert plainly == (deaths in ([crashed], [killed] * 4))
+        assert asked[-1].tried == (len(deaths) < 3)
     refused = Maker(lambda request: Run("a", Outcome.ERROR), BlobStore(tmp_path))
     assert refused.make("K", {}, []) is None
     assert refused.refused == 1

@@ -13,10 +13,11 @@ from outvote.core.arrays import Array
 from outvote.core.case import random_data
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
+from outvote.core.protocol import Ran, RunModel
 from outvote.core.target import Run
 from outvote.judge.distances import distance_relative
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 
 pytestmark = pytest.mark.frameworks
 Build = Callable[..., Path]
@@ -40,11 +41,11 @@ def expected(folder: Path) -> str:
     return EXPECT.replace("PATH", repr(str(folder / "expected.npz")))
 
 
-def run_on(pool: Pool, model: Model, inputs: Sequence[Array]) -> dict[str, Run]:
-    digests = [pool.blobs.put(np.asarray(array)) for array in inputs]
-    arguments = {"model": model.to_json(), "inputs": digests, "batch": len(inputs[0])}
+def run_on(pool: Pool, model: Model, inputs: Sequence[Array]) -> dict[str, Run[Ran]]:
+    digests = tuple(pool.blobs.put(np.asarray(array)) for array in inputs)
+    batch, steps = len(inputs[0]), len(model.layers)
     names = [name for name in pool.targets if not name.startswith("planted")]
-    return pool.ask_all(names, Request("run", arguments, steps=len(model.layers)))
+    return pool.ask_all(names, RunModel(model=model, inputs=digests, batch=batch, steps=steps))
 
 
 GRAPHS = {
@@ -140,7 +141,7 @@ def test_a_graph_computes_what_keras_computes_on_every_backend(
     for name, run in run_on(real_pool, model, inputs).items():
         assert run.ok, f"{name}: {run.message}\n{run.detail}"
         tolerance = 2e-3 if what == "mixed precision" else 1e-5
-        for got, wanted in zip(run.arrays, answers, strict=True):
+        for got, wanted in zip(run.reply.outputs.arrays, answers, strict=True):
             assert (distance_relative(got, wanted) < tolerance).all(), name
 
 
@@ -154,7 +155,7 @@ model = keras.Model(x, layers.Dense(3, dtype="DTYPE")(x))
         model, _ = read_model(real_pool, keras_file(snippet.replace("DTYPE", dtype)), None)
         runs = run_on(real_pool, model, random_data(model, 3, seed=0).inputs)
         for name in ("tensorflow", "jax", "torch"):
-            assert runs[name].reply["dtypes"] == [dtype], name
+            assert runs[name].reply.outputs.dtypes == (dtype,), name
 
 
 def test_nested_models_are_laid_open_and_shared_weights_stay_one(
@@ -218,7 +219,7 @@ def test_legacy_hdf5_files_load_with_their_weights(
         x, y = file["x0"], file["y0"]
     for name, run in run_on(real_pool, model, [x]).items():
         assert run.ok, f"{name}: {run.message}"
-        assert (distance_relative(run.arrays[0], y) < 1e-5).all(), name
+        assert (distance_relative(run.reply.outputs.arrays[0], y) < 1e-5).all(), name
 
 
 def test_the_legacy_traps_are_real(keras_file: Build) -> None:
@@ -252,7 +253,7 @@ def test_an_architecture_with_weights_loads(
     with np.load(tmp_path / "expected.npz") as file:
         x, y = file["x0"], file["y0"]
     runs = run_on(real_pool, model, [x])
-    assert (distance_relative(runs["torch"].arrays[0], y) < 1e-5).all()
+    assert (distance_relative(runs["torch"].reply.outputs.arrays[0], y) < 1e-5).all()
     with pytest.raises(UsageError, match="architecture without weights"):
         read_model(real_pool, arch, None)
 
@@ -349,7 +350,7 @@ def test_custom_layers_and_lambdas_run_when_the_user_says_so(
         for path in (keras_file(CUSTOM_MODEL), keras_file(LAMBDA)):
             model, _ = read_model(pool, path, None)
             (run,) = run_on(pool, model, [x]).values()
-            np.testing.assert_array_equal(run.arrays[0], x * 2)
+            np.testing.assert_array_equal(run.reply.outputs.arrays[0], x * 2)
 
 
 def test_random_inputs_respect_the_vocabulary(real_pool: Pool, keras_file: Build) -> None:
@@ -373,10 +374,10 @@ def test_outputs_are_kept_by_digest_and_only_the_change_is_recomputed(
     x = real_pool.blobs.put(np.random.default_rng(0).normal(size=(2, 4)).astype("float32"))
 
     def hits(changed: Model) -> tuple[int, Array]:
-        arguments = {"model": changed.to_json(), "inputs": [x], "batch": 2, "keep": True}
-        run = real_pool.ask("torch", Request("run", arguments))
+        request = RunModel(model=changed, inputs=(x,), batch=2, keep=True)
+        run = real_pool.ask("torch", request)
         assert run.ok, run.detail
-        return int(run.reply["cache_hits"]), run.arrays[0]
+        return run.reply.cache_hits, run.reply.outputs.arrays[0]
 
     start, first = hits(model)
     same, second = hits(model)
@@ -391,7 +392,5 @@ def test_outputs_are_kept_by_digest_and_only_the_change_is_recomputed(
     after, third = hits(mutant)
     assert after == same + 1  # relu's output was found; dense and softmax were computed
     assert not np.array_equal(first, third)
-    plain = real_pool.ask(
-        "torch", Request("run", {"model": mutant.to_json(), "inputs": [x], "batch": 2})
-    )
-    np.testing.assert_array_equal(third, plain.arrays[0])
+    plain = real_pool.ask("torch", RunModel(model=mutant, inputs=(x,), batch=2))
+    np.testing.assert_array_equal(third, plain.reply.outputs.arrays[0])

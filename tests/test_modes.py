@@ -112,7 +112,7 @@ def test_lower_precision_by_choice_is_not_called_a_bug(pool: Pool, path: Path) -
     checked = check(pool, path, "openvino:fast", "jax", "torch")
     assert checked.runs["openvino:fast"].ok
     assert checked.verdict == "consistent", [(f.triage, f.title) for f in checked.findings]
-    said = checked.hellos["openvino:fast"].reply["precision"]["inference"]
+    said = checked.hellos["openvino:fast"].reply.precision["inference"]
     if said != "f32":
         distances = [m.maximum for p in checked.comparisons for m in p.measured]
         assert np.max(distances) > 1e-5

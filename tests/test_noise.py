@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,11 +19,12 @@ from outvote.core.arrays import Array
 from outvote.core.case import Case, Data
 from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.outputs import Outputs
+from outvote.core.protocol import Ran, RunModel
 from outvote.core.target import Outcome, Run
 from outvote.core.truth import Truth
 from outvote.judge.compare import Comparison, Settings, compare
 from outvote.judge.distances import noise_of
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 
 MODEL = Model(
     "m",
@@ -47,13 +49,14 @@ class Moved:
         self.rows = array[:, 0].astype(int)  # an input holds its own number
         return "digest"
 
-    def ask_each(self, names: Any, requests: list[Request]) -> list[dict[str, Run]]:
+    def ask_each(self, names: Any, requests: list[RunModel]) -> list[dict[str, Run]]:
         found = []
         for request in requests:
-            seed = request.arguments["jitter"]
+            seed = request.jitter
             self.asked.append((seed, len(self.rows)))
             array = (self.plain if seed is None else self.moved)[self.rows]
-            found.append({n: Run(n, Outcome.OK, {"dtypes": ["float32"]}, (array,)) for n in names})
+            reply = Ran(outputs=Outputs((array,), ("float32",)))
+            found.append({n: Run(n, Outcome.OK, reply) for n in names})
         return found
 
 
@@ -190,10 +193,10 @@ def test_a_nan_in_one_instance_moves_no_other(
     path = keras_file("model = keras.Sequential([keras.Input((3,)), layers.Dense(2)])")
     model, _ = read_model(real_pool, path, None, [real_pool.targets["jax"]])
     x = np.array([[1, 2, 3], [np.nan, 1, 2], [np.inf, 1, 2], [0, 0, 0]], "float32")
-    arguments = {"model": model.to_json(), "inputs": [real_pool.blobs.put(x)], "batch": 4}
+    request = RunModel(model=model, inputs=(real_pool.blobs.put(x),), batch=4)
     for name in ("torch", "numpy"):
-        plain = real_pool.ask(name, Request("run", arguments)).arrays[0]
-        moved = real_pool.ask(name, Request("run", {**arguments, "jitter": 1})).arrays[0]
+        plain = real_pool.ask(name, request).reply.outputs.arrays[0]
+        moved = real_pool.ask(name, replace(request, jitter=1)).reply.outputs.arrays[0]
         assert 0 < np.abs(plain[0] - moved[0]).max() < 1e-5
         assert np.isnan(moved[1]).all()
 

@@ -10,6 +10,7 @@ import pytest
 
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Layer, Ref
+from outvote.core.protocol import AttemptLayer, KindsListed, ListKinds
 from outvote.core.target import Outcome
 from outvote.dialects.keras.mutate.catalogue import Catalogue
 from outvote.dialects.keras.mutate.maker import Maker
@@ -23,7 +24,7 @@ from outvote.dialects.keras.mutate.values import LEFT_ALONE, Draw
 from outvote.dialects.keras.mutate.variants import current, others, same, variant
 from outvote.mutate.subject import Spec
 from outvote.mutate.tools import value_class
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool, asker
 
 # What a default may be where it is not None; a size may come as one number or one per axis.
 TYPES: Mapping[str, tuple[type, ...]] = {
@@ -73,14 +74,14 @@ def test_one_number_means_the_same_as_one_for_each_axis() -> None:
 
 
 @pytest.fixture(scope="module")
-def found(real_pool: Pool) -> dict[str, Any]:
-    return dict(real_pool.ask("torch", Request("catalogue", {})).reply)
+def found(real_pool: Pool) -> KindsListed:
+    return real_pool.ask("torch", ListKinds()).reply
 
 
 @pytest.mark.frameworks
-def test_no_row_is_missing_and_none_is_stale(found: dict[str, Any]) -> None:
+def test_no_row_is_missing_and_none_is_stale(found: KindsListed) -> None:
     kinds = Catalogue.of(found).kinds
-    real = {(kind, p["name"]) for kind in kinds for p in found["kinds"][kind]}
+    real = {(kind, p["name"]) for kind in kinds for p in found.kinds[kind]}
     names = {name for _, name in real}
     assert names - set(PARAMETERS) - LEFT_ALONE == set(), "Keras has parameters without a row"
     assert set(PARAMETERS) - names == set(), "rows that no layer of Keras has"
@@ -89,10 +90,10 @@ def test_no_row_is_missing_and_none_is_stale(found: dict[str, Any]) -> None:
 
 
 @pytest.mark.frameworks
-def test_the_types_are_those_of_the_defaults(found: dict[str, Any]) -> None:
+def test_the_types_are_those_of_the_defaults(found: KindsListed) -> None:
     wrong = []
     for kind in Catalogue.of(found).kinds:
-        for told in found["kinds"][kind]:
+        for told in found.kinds[kind]:
             row = parameter(kind, told["name"])
             default = told["default"]
             if row is None or told["name"] in LEFT_ALONE or default is None:
@@ -105,10 +106,10 @@ def test_the_types_are_those_of_the_defaults(found: dict[str, Any]) -> None:
 
 
 @pytest.mark.frameworks
-def test_every_corner_is_legal_somewhere(real_pool: Pool, found: dict[str, Any]) -> None:
+def test_every_corner_is_legal_somewhere(real_pool: Pool, found: KindsListed) -> None:
     """A corner that Keras refuses for all kinds and places is no legal value."""
     catalogue = Catalogue.of(found)
-    maker = Maker(lambda request: real_pool.ask("torch", request), real_pool.blobs)
+    maker = Maker(asker(real_pool, "torch"), real_pool.blobs)
     refused = {
         (name, str(value)): value for name, row in PARAMETERS.items() for value in row.corners
     }
@@ -128,10 +129,10 @@ def test_every_corner_is_legal_somewhere(real_pool: Pool, found: dict[str, Any])
 
 
 @pytest.mark.frameworks
-def test_a_variant_keeps_what_it_can_of_the_weights(real_pool: Pool, found: dict[str, Any]) -> None:
+def test_a_variant_keeps_what_it_can_of_the_weights(real_pool: Pool, found: KindsListed) -> None:
     catalogue = Catalogue.of(found)
     blobs: BlobStore = real_pool.blobs
-    maker = Maker(lambda request: real_pool.ask("torch", request), blobs)
+    maker = Maker(asker(real_pool, "torch"), blobs)
     rng = np.random.default_rng(0)
     given = [Spec((None, 8, 8, 2), "float32")]
     made = maker.make("Conv2D", {"filters": 4, "kernel_size": 3}, given)
@@ -167,18 +168,18 @@ def test_a_legal_layer_is_accepted_and_an_illegal_one_refused(real_pool: Pool, t
     """The attempt itself works: what it refuses is the value, not the way it asks."""
 
     def attempt(**parameters: Any) -> Any:
-        arguments = {
-            "kind": "Conv2D",
-            "parameters": {"filters": 2, "kernel_size": 3, **parameters},
-            "given": [[[None, 8, 8, 2], "float32"]],
-            "joined": False,
-        }
-        extra = {"module": "attempt", "call": "attempt", **arguments}
-        return real_pool.ask(target, Request("extra", extra, steps=1))
+        request = AttemptLayer(
+            kind="Conv2D",
+            parameters={"filters": 2, "kernel_size": 3, **parameters},
+            given=(((None, 8, 8, 2), "float32"),),
+            joined=False,
+            steps=1,
+        )
+        return real_pool.ask(target, request)
 
     accepted = attempt(strides=2)
     assert accepted.ok, accepted.message
-    assert accepted.reply["shapes"] == [[2, 3, 3, 2]]
+    assert accepted.reply.shapes == [[2, 3, 3, 2]]
     refused = attempt(strides=0)
     assert refused.outcome is Outcome.ERROR
     assert "strides" in refused.message

@@ -12,14 +12,14 @@ import pytest
 from outvote.bench.stepping import alone
 from outvote.core.arrays import Array
 from outvote.core.model import REF, Input, Layer, Model, Ref
+from outvote.core.protocol import ListKinds
 from outvote.core.states import State
-from outvote.core.target import Run
 from outvote.dialects.keras.mutate.catalogue import Catalogue
 from outvote.dialects.keras.mutate.maker import Maker
 from outvote.dialects.keras.mutate.values import NESTED
 from outvote.dialects.keras.reference import REFUSED, covered, strict_reference
 from outvote.mutate.subject import Spec
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool, asker
 
 TARGETS = ("tensorflow", "torch")
 DRAWS = 4
@@ -104,8 +104,8 @@ class Bench:
     def run(self, layer: Layer, given: Sequence[State]) -> dict[str, tuple[Array, ...]]:
         """What each target that can computes."""
         inputs = tuple(
-            Input(f"x{i}", (None, *array.shape[1:]), array.dtype.name)
-            for i, (array, _) in enumerate(given)
+            Input(f"x{i}", (None, *state.array.shape[1:]), state.dtype)
+            for i, state in enumerate(given)
         )
         step = alone(
             self.pool, TARGETS, Model("one", inputs, (layer,), (Ref("it"),), "keras"), given
@@ -122,7 +122,7 @@ class Bench:
             when, _ = KNOWN.get((name, layer.kind), (None, ""))
             if when is not None and when(layer.config):
                 continue
-            about = f"{name}: {layer.kind} {dict(layer.config)} on {given[0][0].shape}"
+            about = f"{name}: {layer.kind} {dict(layer.config)} on {given[0].array.shape}"
             assert [a.shape for a in outputs] == [a.shape for a in expected], about
             for output, right in zip(outputs, expected, strict=True):
                 distance = np.abs(output.astype(np.float64) - right) / (1 + np.abs(right))
@@ -143,10 +143,8 @@ def typed(value: Any, dtype: str) -> Any:
 
 @pytest.fixture(scope="module")
 def bench(real_pool: Pool) -> Bench:
-    def ask(request: Request) -> Run:
-        return real_pool.ask("torch", request)
-
-    catalogue = Catalogue.of(ask(Request("catalogue", {})).reply)
+    ask = asker(real_pool, "torch")
+    catalogue = Catalogue.of(ask(ListKinds()).reply)
     return Bench(real_pool, Maker(ask, real_pool.blobs), catalogue)
 
 
@@ -168,7 +166,7 @@ def drawn(bench: Bench, name: str, seed: int) -> tuple[Layer, list[State], str] 
         rng.integers(0, 8, shape) if kind.whole_numbers else rng.normal(size=shape)
         for _ in range(kind.arity)
     ]
-    return layer, [(array.astype(given_type), None) for array in arrays], dtype
+    return layer, [State(array.astype(given_type)) for array in arrays], dtype
 
 
 @pytest.mark.frameworks
@@ -189,7 +187,7 @@ def test_every_kind_agrees_with_two_libraries_on_drawn_parameters(bench: Bench, 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_every_activation_agrees_with_two_libraries(bench: Bench, dtype: str) -> None:
     x = np.concatenate([np.linspace(-8, 8, 35), [0.25, 0.0, 40.0, -40.0, 1.1]])
-    given = [(x.reshape(4, 10).astype(dtype), None)]
+    given = [State(x.reshape(4, 10).astype(dtype))]
     assert len(bench.catalogue.activations) > 25
     plain = bench.layer(
         "Activation", {"activation": "relu"}, [Spec((None, 10), dtype)], dtype=dtype
@@ -360,5 +358,5 @@ def test_calls_with_masks_states_and_more_agree_with_two_libraries(bench: Bench,
         x = rng.normal(size=(3, *shape)).astype("float32")
         mask = rng.random((3, shape[0])) < 0.6
         mask[:, -1] = True  # nobody documents what all masked means
-        given.append((x, mask if case.masked else None))
+        given.append(State(x, mask if case.masked else None))
     assert set(bench.compared(layer, given, "float32")) == set(TARGETS)

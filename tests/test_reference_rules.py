@@ -10,6 +10,7 @@ import pytest
 
 from outvote.core.arrays import Array
 from outvote.core.model import REF, Layer
+from outvote.core.states import State
 from outvote.dialects.keras.reference import is_exact, reference
 
 
@@ -18,7 +19,7 @@ def layer_of(kind: str, **config: Any) -> Layer:
 
 
 def answer(layer: Layer, x: Any, *weights: Any) -> list[Array] | None:
-    return reference(layer, [np.asarray(w) for w in weights], [(np.asarray(x), None)])
+    return reference(layer, [np.asarray(w) for w in weights], [State(np.asarray(x))])
 
 
 def test_examples_of_the_documentation() -> None:
@@ -73,7 +74,7 @@ def test_what_is_not_covered_gets_no_guess(why: str, layer: Layer) -> None:
 
 def test_a_kernel_larger_than_its_input_has_no_result() -> None:
     layer = layer_of("Conv1D", filters=1, kernel_size=9, use_bias=False)
-    assert reference(layer, [np.ones((9, 1, 1))], [(np.ones((2, 4, 1)), None)]) is None
+    assert reference(layer, [np.ones((9, 1, 1))], [State(np.ones((2, 4, 1)))]) is None
 
 
 def test_sparsemax_is_a_distribution() -> None:

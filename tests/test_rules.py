@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outvote.core.model import Layer, Model, Ref
+from outvote.bench.reading import read_file
+from outvote.core.model import Layer, Ref
+from outvote.core.protocol import KindsListed, ListKinds, Ran, RunModel
 from outvote.core.target import Run
 from outvote.dialects.keras.mutate.catalogue import NOT_DRAWN, Catalogue
 from outvote.dialects.keras.mutate.chains import Chain
@@ -22,7 +24,7 @@ from outvote.dialects.keras.mutate.unusual import WAYS
 from outvote.dialects.keras.mutate.values import LEFT_ALONE
 from outvote.mutate.registry import Impossible, all_rules, mutate
 from outvote.mutate.subject import Subject
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool, asker
 
 pytestmark = pytest.mark.frameworks
 TARGETS = ("tensorflow", "jax", "torch")
@@ -75,7 +77,7 @@ class Bench:
     tools: KerasTools
     subjects: dict[str, Subject]
 
-    def run(self, subject: Subject, names: tuple[str, ...] = TARGETS) -> dict[str, Run]:
+    def run(self, subject: Subject, names: tuple[str, ...] = TARGETS) -> dict[str, Run[Ran]]:
         rng = np.random.default_rng(0)
         inputs = []
         for item in subject.model.inputs:
@@ -83,23 +85,21 @@ class Bench:
             floats = "float" in item.dtype
             value = rng.normal(size=shape) if floats else rng.integers(0, 9, shape)
             inputs.append(self.pool.blobs.put(value.astype(item.dtype)))
-        arguments = {"model": subject.model.to_json(), "inputs": inputs, "batch": 2}
-        return self.pool.ask_all(names, Request("run", arguments, steps=50))
+        request = RunModel(model=subject.model, inputs=tuple(inputs), batch=2, steps=50)
+        return self.pool.ask_all(names, request)
 
 
 @pytest.fixture(scope="module")
 def bench(real_pool: Pool, keras_file: Callable[..., Path]) -> Bench:
-    def ask(request: Request) -> Run:
-        return real_pool.ask("torch", request)
-
-    catalogue = Catalogue.of(ask(Request("catalogue", {})).reply)
+    ask = asker(real_pool, "torch")
+    catalogue = Catalogue.of(ask(ListKinds()).reply)
     tools = KerasTools(real_pool.blobs, Maker(ask, real_pool.blobs), catalogue)
     subjects = {}
     for name, snippet in MODELS.items():
         path = keras_file(snippet.replace("\n        ", "\n").strip())
-        read = ask(Request("read", {"path": str(path), "weights": None}))
+        read = read_file(real_pool, "torch", path)
         assert read.ok, read.message
-        subjects[name] = Subject.of(Model.from_json(read.reply["model"]), read.reply["specs"])
+        subjects[name] = Subject.of(read.reply.model, read.reply.specs)
     return Bench(real_pool, tools, subjects)
 
 
@@ -135,7 +135,7 @@ def test_a_mutant_is_valid_on_every_target_repeatable_and_leaves_its_parent_alon
                 continue
             assert run.ok, f"{rule} on {name}: {run.message}"
             ran += 1
-            shapes = [array.shape[1:] for array in run.arrays]
+            shapes = [array.shape[1:] for array in run.reply.outputs.arrays]
             assert shapes == [parent.spec(ref).place for ref in parent.model.outputs]
     if rule == "BR":
         assert ran, "nothing that was drawn runs on any target"
@@ -253,7 +253,7 @@ def test_the_catalogue_covers_the_framework_and_says_what_it_leaves_out(bench: B
     assert unknown == {}
     stale = set(NOT_DRAWN) - set(catalogue.not_covered)
     assert stale == set()
-    found = bench.pool.ask("torch", Request("catalogue", {})).reply["kinds"]
+    found = bench.pool.ask("torch", ListKinds()).reply.kinds
     parameters = {p["name"] for k in catalogue.kinds for p in found[k]}
     assert parameters - set(PARAMETERS) - LEFT_ALONE == set()
 
@@ -266,7 +266,7 @@ def test_a_layer_that_keras_gets_tomorrow_joins_by_itself() -> None:
         "Conv9Mystery2D": [parameter("filters", True), parameter("kernel_size", True)],
         "Oracle": [parameter("prophecy", True)],
     }
-    catalogue = Catalogue.of({"kinds": tomorrow, "activations": ["relu"]})
+    catalogue = Catalogue.of(KindsListed(kinds=tomorrow, activations=["relu"]))
     assert catalogue.kinds["Conv9Mystery2D"].ranks == (3,)
     assert catalogue.not_covered == {"Oracle": "no values are known for its parameter prophecy"}
 
@@ -303,7 +303,7 @@ def test_unusual_tensors_have_the_property_they_are_made_for(
     grown = parent.with_layers([*parent.model.layers, *chain.layers], [chain.end], chain.specs)
     run = bench.run(grown, ("torch",))["torch"]
     assert run.ok, run.message
-    (array,) = run.arrays
+    (array,) = run.reply.outputs.arrays
     holds = {
         "whole_numbers": array.dtype.kind == "i",
         "ties": len(np.unique(array)) < array.size,

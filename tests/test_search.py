@@ -10,8 +10,9 @@ import pytest
 
 from outvote.core.answers import Oracle
 from outvote.core.arrays import Array
+from outvote.core.protocol import Rules
 from outvote.worker.explore.climb import Found, Inputs, Search, Settings
-from outvote.worker.explore.constraints import Rules, built_in
+from outvote.worker.explore.constraints import built_in
 from outvote.worker.explore.neurons import Activations, sections
 
 

@@ -21,9 +21,10 @@ from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.core.arrays import Array
 from outvote.core.case import fit
+from outvote.core.protocol import RunModel
 from outvote.judge.compare import Settings
 from outvote.localize.layers import localize
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 
 pytestmark = pytest.mark.frameworks
 Build = Callable[..., Path]
@@ -246,13 +247,11 @@ def test_a_stateful_layer_forgets_between_requests(
     x = real_pool.blobs.put(case.inputs["x"])
     for name in REAL:
         runs = [
-            real_pool.ask(
-                name, Request("run", {"model": model.to_json(), "inputs": [x], "batch": batch})
-            )
+            real_pool.ask(name, RunModel(model=model, inputs=(x,), batch=batch))
             for batch in (2, 2, 1)
         ]
         assert all(run.ok for run in runs), runs[-1].message
-        first, again, smaller = (run.arrays[0] for run in runs)
+        first, again, smaller = (run.reply.outputs.arrays[0] for run in runs)
         np.testing.assert_array_equal(first, again, err_msg=name)
         np.testing.assert_allclose(first, smaller, rtol=1e-4, atol=1e-6, err_msg=name)
 

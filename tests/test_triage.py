@@ -107,7 +107,7 @@ class NoKeras:
         return {layer.name: {"rate": 0, "mode": "a"} for layer in specimen.model.layers}
 
     def tensors(self, specimen: Specimen, names: Sequence[str]) -> dict[str, list[State]]:
-        return {name: [(np.ones((specimen.count, 3), np.float32), None)] for name in names}
+        return {name: [State(np.ones((specimen.count, 3), np.float32))] for name in names}
 
 
 def chain(kinds: Sequence[str], **config: Any) -> Model:

@@ -16,6 +16,7 @@ from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.outputs import Outputs
+from outvote.core.protocol import Hello, Ran
 from outvote.core.specimen import Specimen
 from outvote.core.target import Outcome, Run, Target
 from outvote.dialects.keras.targets import BUILT_IN
@@ -49,7 +50,10 @@ class Desk:
         return self
 
     def start(self, names: Sequence[str]) -> dict[str, Run]:
-        told = {name: {"precision": self.precision.get(name, {})} for name in names}
+        told = {
+            name: Hello(versions={}, precision=self.precision.get(name, {}), python="", platform="")
+            for name in names
+        }
         return {name: Run(name, Outcome.OK, reply) for name, reply in told.items()}
 
     def run(self, specimen: Specimen, names: Sequence[str], **more: Any) -> dict[str, Run]:
@@ -60,7 +64,7 @@ class Desk:
             found = {name: self.moved[len(self.asked) % len(self.moved)] for name in names}
             self.asked += names
         return {
-            name: Run(name, Outcome.OK, {"dtypes": [array.dtype.name]}, (array,))
+            name: Run(name, Outcome.OK, Ran(outputs=Outputs((array,), (array.dtype.name,))))
             for name, array in found.items()
         }
 

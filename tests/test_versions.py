@@ -21,10 +21,12 @@ from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in, run_job
 from outvote.commands.localize.job import LocalizeJob
 from outvote.commands.localize.run import locate
+from outvote.core.model import Model
+from outvote.core.protocol import Ran, RunModel
 from outvote.core.target import Outcome, Run, Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import is_built, provide
 
@@ -99,7 +101,7 @@ def test_parameters_that_came_later_do_not_stop_an_old_version(
 def test_a_layer_that_came_later_is_a_gap(pool: Pool, keras_file: Build) -> None:
     path = keras_file("model = keras.Sequential([keras.Input((4,)), layers.RMSNormalization()])")
     model, _ = read_model(pool, path, None, [BUILT_IN["jax"]])
-    run = asked(pool, "keras==3.3.3/jax", model.to_json(), np.ones((2, 4), "float32"))
+    run = asked(pool, "keras==3.3.3/jax", model, np.ones((2, 4), "float32"))
     assert run.outcome is Outcome.UNSUPPORTED
     assert "Keras 3.3.3 has no layer RMSNormalization" in run.message
 
@@ -109,14 +111,15 @@ def test_each_version_takes_its_own_default(pool: Pool, keras_file: Build) -> No
     layer = "layers.Discretization(bin_boundaries=[0.1, 0.5])"
     path = keras_file(f"model = keras.Sequential([keras.Input((1,)), {layer}])")
     model, _ = read_model(pool, path, None, [BUILT_IN["jax"]])
-    run = asked(pool, "keras==3.3.3/jax", model.to_json(), np.array([[0.3], [2.0]], "float32"))
+    run = asked(pool, "keras==3.3.3/jax", model, np.array([[0.3], [2.0]], "float32"))
     assert run.ok, run.message
-    assert (run.reply["dtypes"], run.arrays[0].tolist()) == (["int32"], [[1], [2]])
+    outputs = run.reply.outputs
+    assert (outputs.dtypes, outputs.arrays[0].tolist()) == (("int32",), [[1], [2]])
 
 
-def asked(pool: Pool, name: str, model: Any, x: Any, **more: Any) -> Run:
-    arguments = {"model": model, "inputs": [pool.blobs.put(x)], "batch": len(x), **more}
-    return pool.ask(name, Request("run", arguments))
+def asked(pool: Pool, name: str, model: Model, x: Any, jitter: int | None = None) -> Run[Ran]:
+    inputs = (pool.blobs.put(x),)
+    return pool.ask(name, RunModel(model=model, inputs=inputs, batch=len(x), jitter=jitter))
 
 
 CLASSIC = ("keras==2.1.4/tensorflow", "keras==2.1.4/theano")
@@ -159,7 +162,7 @@ def test_a_classic_target_agrees_with_keras_3_and_steps_through_layers(
     found = check_in(pool, job)
     assert [run.message for run in found.runs.values()] == ["", ""]
     assert found.verdict == "consistent"
-    assert found.hellos[name].reply["versions"]["numpy"] == "1.23.5"
+    assert found.hellos[name].reply.versions["numpy"] == "1.23.5"
 
 
 @pytest.mark.parametrize(
@@ -176,12 +179,12 @@ def test_the_pooling_bug_of_the_paper_is_in_the_real_library(
     pool = classic(name)
     model, _ = read_model(pool, keras_file(POOLING), None, [BUILT_IN["jax"]])
     ramp = np.arange(16, dtype="float32").reshape(1, 4, 4, 1)
-    run = asked(pool, name, model.to_json(), ramp)
+    run = asked(pool, name, model, ramp)
     assert run.ok, run.message
-    np.testing.assert_allclose(run.arrays[0].reshape(-1), values, rtol=1e-6)
-    moved = asked(pool, name, model.to_json(), ramp, jitter=1)
+    np.testing.assert_allclose(run.reply.outputs.arrays[0].reshape(-1), values, rtol=1e-6)
+    moved = asked(pool, name, model, ramp, jitter=1)
     assert moved.ok, moved.message
-    apart = np.abs(moved.arrays[0] - run.arrays[0]).max()
+    apart = np.abs(moved.reply.outputs.arrays[0] - run.reply.outputs.arrays[0]).max()
     assert 0 < apart < 1e-4
 
 
@@ -199,7 +202,9 @@ def test_keras_mxnet_leaves_out_a_trained_gamma(
     x = np.array([[1, 2, 3], [3, 5, 7]], "float32")
     gamma, beta, mean, variance = weights
     plain = (x - mean) / np.sqrt(variance + 1e-3)
-    right, wrong = (asked(pool, name, model.to_json(), x).arrays[0] for name in ("jax", "mxnet"))
+    right, wrong = (
+        asked(pool, name, model, x).reply.outputs.arrays[0] for name in ("jax", "mxnet")
+    )
     np.testing.assert_allclose(right, gamma * plain + beta, rtol=1e-5)
     np.testing.assert_allclose(wrong, plain + beta, rtol=1e-5)
 
@@ -219,7 +224,7 @@ def test_what_keras_2_did_not_have_is_a_gap(
     pool = classic(CLASSIC[0])
     path = keras_file(f"model = keras.Sequential([keras.Input((3, 4)), {layer}, layers.Flatten()])")
     model, _ = read_model(pool, path, None, [BUILT_IN["jax"]])
-    run = asked(pool, CLASSIC[0], model.to_json(), np.ones((2, 3, 4), "float32"))
+    run = asked(pool, CLASSIC[0], model, np.ones((2, 3, 4), "float32"))
     assert run.outcome is Outcome.UNSUPPORTED
     assert said in run.message
 

@@ -11,19 +11,21 @@ from conftest import fake
 from outvote.bench.reading import read_model
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_check
+from outvote.core.protocol import Ran, RunModel
 from outvote.core.target import Outcome, Run
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 from outvote.run.process import Limits
 
 LIMITS = Limits(start_seconds=60, silence_seconds=4, memory_bytes=600 << 20)
 
 
-def run_once(pool: Pool, model_path: Path) -> dict[str, Run]:
+def run_once(pool: Pool, model_path: Path) -> dict[str, Run[Ran]]:
     model, _ = read_model(pool, model_path, None)
-    inputs = [pool.blobs.put(np.ones((3, 4), np.float32))]
-    arguments = {"model": model.to_json(), "inputs": inputs, "batch": 3}
-    return pool.ask_all(pool.targets, Request("run", arguments, steps=len(model.layers)))
+    inputs = (pool.blobs.put(np.ones((3, 4), np.float32)),)
+    steps = len(model.layers)
+    request = RunModel(model=model, inputs=inputs, batch=3, steps=steps)
+    return pool.ask_all(pool.targets, request)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,9 @@ def test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(
         again = run_once(pool, fake_model)
         assert again["bad"].outcome is outcome
         assert again["honest"].ok
-        died = outcome not in (Outcome.ERROR, Outcome.UNSUPPORTED)
+        assert again["bad"].layer == "d2"
+        # What hung is not asked again: it would cost the same wait.
+        died = outcome.is_death and outcome is not Outcome.HANG
         assert pool.restarts == {"honest": 0, "bad": int(died)}
 
 
@@ -63,7 +67,8 @@ def test_a_flood_on_standard_output_neither_blocks_nor_fills_memory(fake_model: 
         pool.start()
         runs = run_once(pool, fake_model)
         assert runs["loud"].ok
-        np.testing.assert_array_equal(runs["loud"].arrays[0], runs["honest"].arrays[0])
+        loud, honest = (runs[name].reply.outputs.arrays[0] for name in ("loud", "honest"))
+        np.testing.assert_array_equal(loud, honest)
 
 
 def test_slow_is_not_stuck(fake_model: Path) -> None:

@@ -21,13 +21,14 @@ from outvote.commands.check.run import check_in
 from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.errors import UsageError
+from outvote.core.zoo_protocol import BuildZooModel
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.dialects.keras.zoo.catalog import ENTRIES, GROUPS, VERSION, Entry, find_entries
 from outvote.dialects.keras.zoo.samples import digits, fitted, generated
 from outvote.dialects.keras.zoo.seeds import default_cache, seed_file
-from outvote.dialects.keras.zoo.work import Trained, _spec, bench, build, source_of, train, trainer
+from outvote.dialects.keras.zoo.work import Trained, _plan, bench, build, source_of, train, trainer
 from outvote.judge.distances import spread
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 
 ROOT = Path(__file__).parent.parent
 SMALL = [entry.name for entry in ENTRIES.values() if entry.weights < 500_000]
@@ -271,14 +272,13 @@ def test_a_seed_gives_the_same_model_on_every_backend(
 
 
 @pytest.mark.frameworks
-def test_a_model_that_ignores_its_input_is_not_written(real_pool: Pool, tmp_path: Path) -> None:
+def test_a_model_that_ignores_its_input_is_not_written(real_pool: Pool) -> None:
     x = np.ones((64, 28, 28, 1), np.float32)
-    arguments = {"spec": _spec(ENTRIES["lenet5"]), "x": real_pool.blobs.put(x), "seed": 0}
-    arguments |= {"module": "zoo", "call": "build", "path": str(tmp_path / "m.keras")}
-    run = real_pool.ask("torch", Request("extra", arguments))
+    plan = _plan(ENTRIES["lenet5"])
+    request = BuildZooModel(plan=plan, x=real_pool.blobs.put(x), seed=0)
+    run = real_pool.ask("torch", request)
     assert not run.ok
     assert run.message.startswith("the features of lenet5 hardly depend on the input")
-    assert not (tmp_path / "m.keras").exists()
 
 
 @pytest.mark.frameworks

@@ -9,16 +9,16 @@ from typing import Any
 
 from outvote.bench.noise import asking, choose_instruments, measured
 from outvote.core.model import Weight
-from outvote.core.outputs import Outputs, outputs_of
+from outvote.core.outputs import Outputs
+from outvote.core.protocol import Ran, RebuildLayers, RunModel, TellDefaults
 from outvote.core.specimen import Specimen, weights_for
 from outvote.core.target import Outcome, Run, Target
 from outvote.judge.compare import Settings
 from outvote.judge.observation import Observation, observed
 from outvote.judge.rounding import Rounding, layer_rounding
 from outvote.judge.tolerance import beyond_noise, terms_of
-from outvote.run.pool import Pool, Request
-
-_DEATHS = 2  # of a worker in a row, that are put down to the specimen
+from outvote.run.pool import Pool
+from outvote.run.settle import RETRIES, ask_all_settled, ask_settled
 
 
 @dataclass
@@ -29,27 +29,31 @@ class Bench:
     targets: Mapping[str, Target]
     settings: Settings
     runs: int = 0
-    retries: int = _DEATHS
+    retries: int = RETRIES  # after a death
 
-    def run(self, specimen: Specimen, names: Sequence[str], **more: Any) -> dict[str, Run]:
+    def run(
+        self,
+        specimen: Specimen,
+        names: Sequence[str],
+        *,
+        jitter: int | None = None,
+        watch: Sequence[str] = (),
+        exact: bool = False,
+    ) -> dict[str, Run[Ran]]:
+        """The specimen on these targets; layers to `watch` are told for the whole batch."""
         self.runs += 1
-        arguments = {
-            "model": specimen.model.to_json(),
-            "inputs": [self.pool.blobs.put(array) for array in specimen.inputs],
-            "batch": max(1, specimen.count),
-            **more,
-        }
-        request = Request("run", arguments, steps=len(specimen.model.layers))
-        found = self.pool.ask_all(names, request)
-        return {name: self._settled(name, request, run) for name, run in found.items()}
-
-    def _settled(self, name: str, request: Request, run: Run) -> Run:
-        """A death counts if a fresh worker dies too: someone else may have killed the first."""
-        for _ in range(self.retries):
-            if run.outcome not in (Outcome.CRASH, Outcome.MEMORY, Outcome.GARBAGE):
-                break
-            run = self.pool.ask(name, request)
-        return run
+        request = RunModel(
+            model=specimen.model,
+            inputs=tuple(self.pool.blobs.put(array) for array in specimen.inputs),
+            batch=max(1, specimen.count),
+            jitter=jitter,
+            keep=bool(watch),
+            watch=tuple(watch),
+            rows=specimen.count if watch else 1,
+            exact=exact,
+            steps=len(specimen.model.layers),
+        )
+        return ask_all_settled(self.pool, names, request, retries=self.retries)
 
     def observe(
         self, specimen: Specimen, names: Sequence[str], quickly: bool = False
@@ -60,7 +64,7 @@ class Bench:
         noise is not measured.
         """
         runs = self.run(specimen, names)
-        outputs = {n: outputs_of(run) for n, run in runs.items() if run.ok}
+        outputs = {n: run.reply.outputs for n, run in runs.items() if run.ok}
         failures = {
             n: r for n, r in runs.items() if not r.ok and r.outcome is not Outcome.UNSUPPORTED
         }
@@ -101,35 +105,29 @@ class Bench:
 
         `name` is the target whose Keras builds it. None where Keras refuses.
         """
-        inputs = [list(array.shape) for array in specimen.inputs]
-        arguments = {"model": specimen.model.to_json(), "shapes": inputs}
-        run = self.pool.ask(
-            name, Request("extra", {"module": "rebuild", "call": "rebuild", **arguments})
-        )
+        shapes = tuple(array.shape for array in specimen.inputs)
+        run = ask_settled(self.pool, name, RebuildLayers(model=specimen.model, shapes=shapes))
         if run.outcome is Outcome.UNSUPPORTED:
             return specimen  # its layers hold no shapes that would have to be fitted
         if not run.ok:
             return None
         layers = []
-        for layer, told in zip(specimen.model.layers, run.reply["layers"], strict=True):
-            weights: Sequence[Weight] = weights_for(layer, told["weights"], self.pool.blobs)
+        for layer, told in zip(specimen.model.layers, run.reply.layers, strict=True):
+            weights: Sequence[Weight] = weights_for(layer, told.weights, self.pool.blobs)
             layers.append(
                 replace(
                     layer,
-                    config=told["config"],
-                    origin={**layer.origin, **told["origin"]},
+                    config=told.config,
+                    origin={**layer.origin, **told.origin},
                     weights=tuple(weights),
                 )
             )
         return replace(specimen, model=replace(specimen.model, layers=tuple(layers)))
 
-    def defaults(self, specimen: Specimen, name: str) -> dict[str, dict[str, Any]]:
+    def defaults(self, specimen: Specimen, name: str) -> Mapping[str, Mapping[str, Any]]:
         """For each layer the configuration that it has when only what is required is given."""
-        arguments = {"model": specimen.model.to_json()}
-        run = self.pool.ask(
-            name, Request("extra", {"module": "rebuild", "call": "defaults", **arguments})
-        )
-        return dict(run.reply["defaults"]) if run.ok else {}
+        run = ask_settled(self.pool, name, TellDefaults(model=specimen.model))
+        return run.reply.defaults if run.ok else {}
 
 
 def _is_plain(rounding: Rounding, specimen: Specimen, outputs: Mapping[str, Outputs]) -> bool:

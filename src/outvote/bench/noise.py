@@ -17,13 +17,15 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.case import Case
 from outvote.core.model import Model
-from outvote.core.outputs import Outputs, outputs_of
+from outvote.core.outputs import Outputs
+from outvote.core.protocol import RunModel
 from outvote.core.target import Target
 from outvote.judge.compare import Comparison, Settings, mismatch_of
 from outvote.judge.distances import noise_of
 from outvote.judge.rounding import Rounding, looks
 from outvote.judge.tolerance import ELEMENT, MORE_PROBES, PROBES
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_each_settled
 
 _WORST = 8  # inputs that are measured first: where a fault is, these settle it
 
@@ -77,19 +79,20 @@ def asking(pool: Pool, model: Model, inputs: Sequence[Array], instruments: Seque
     """Runs a model, all inputs in one batch: in smaller ones a target may give other results."""
     slow = any(pool.targets[name].compiles_slowly for name in instruments)
 
-    def request(seed: Seed) -> Request:
-        moved = [nudged(array, seed) for array in inputs] if slow else inputs
-        arguments = {
-            "model": model.to_json(),
-            "inputs": [pool.blobs.put(array) for array in moved],
-            "batch": max(1, len(inputs[0])),
-            "jitter": None if slow else seed,
-        }
-        return Request("run", arguments, steps=len(model.layers))
+    def request(seed: Seed) -> RunModel:
+        pairs = zip(inputs, model.inputs, strict=True)
+        moved = [nudged(a, seed, item.dtype) for a, item in pairs] if slow else inputs
+        return RunModel(
+            model=model,
+            inputs=tuple(pool.blobs.put(array) for array in moved),
+            batch=max(1, len(inputs[0])),
+            jitter=None if slow else seed,
+            steps=len(model.layers),
+        )
 
     def ask(seeds: Sequence[Seed]) -> list[dict[str, Outputs]]:
-        answers = pool.ask_each(instruments, [request(seed) for seed in seeds])
-        found = [{n: outputs_of(run) for n, run in runs.items() if run.ok} for runs in answers]
+        answers = ask_each_settled(pool, instruments, [request(seed) for seed in seeds])
+        found = [{n: run.reply.outputs for n, run in runs.items() if run.ok} for runs in answers]
         if not slow:
             return found
         return [nudged_all(some, seed) for some, seed in zip(found, seeds, strict=True)]
@@ -100,7 +103,10 @@ def asking(pool: Pool, model: Model, inputs: Sequence[Array], instruments: Seque
 def nudged_all(outputs: Mapping[str, Outputs], seed: Seed) -> dict[str, Outputs]:
     """Results moved as a worker moves them: they are tensors of the graph too."""
     return {
-        name: Outputs(tuple(nudged(array, seed) for array in found.arrays), found.dtypes)
+        name: Outputs(
+            tuple(nudged(a, seed, t) for a, t in zip(found.arrays, found.dtypes, strict=True)),
+            found.dtypes,
+        )
         for name, found in outputs.items()
     }
 
@@ -108,15 +114,14 @@ def nudged_all(outputs: Mapping[str, Outputs], seed: Seed) -> dict[str, Outputs]
 def choose_instruments(finished: Mapping[str, Target]) -> list[str]:
     """Targets that measure noise without compiling anything; others only if there is none."""
     eager = [name for name, target in finished.items() if target.is_eager]
-    quick = [name for name in eager if finished[name].backend != "jax"]  # JAX compiles each shape
+    quick = [name for name in eager if "compiles_per_shape" not in finished[name].costs]
     if len(quick) == 1:  # which may be the one that errs
         quick = eager
-    # Theano compiles for minutes; TensorFlow, beside it, does not.
-    graphs = [name for name in finished if finished[name].backend != "theano"]
+    graphs = [name for name in finished if "compiles_for_minutes" not in finished[name].costs]
     return quick or eager or graphs or list(finished)
 
 
-def nudged(array: Array, seed: Seed) -> Array:
+def nudged(array: Array, seed: Seed, dtype: str = "") -> Array:
     """An array moved by about one unit in the last place of each element and of its mean size.
 
     Seed 0 moves all away from zero. Exact zeros stay: they are padding, or masked, or what a
@@ -124,7 +129,7 @@ def nudged(array: Array, seed: Seed) -> Array:
     """
     if seed is None or array.dtype.kind != "f":
         return array
-    epsilon = np.finfo(array.dtype).eps
+    epsilon = 2.0**-7 if dtype == "bfloat16" else np.finfo(array.dtype).eps
     with np.errstate(invalid="ignore", over="ignore"):
         wide = array.astype(np.float64)
         size = np.abs(wide)

@@ -8,8 +8,10 @@ from pathlib import Path
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
+from outvote.core.protocol import File, ModelRead, Read
 from outvote.core.target import Outcome, Run, Target
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_settled
 
 
 def read_model(
@@ -17,28 +19,35 @@ def read_model(
 ) -> tuple[Model, list[list[int | None]]]:
     """Read the file in the first worker that can; released libraries before patched ones."""
     order = sorted(targets or pool.targets.values(), key=_order)
-    arguments = {
-        "path": str(path.absolute()),
-        "weights": str(weights.absolute()) if weights else None,
-    }
     failures = []
     for target in order:
-        run = pool.ask(target.name, Request("read", arguments))
+        run = read_file(pool, target.name, path, weights)
         if run.ok:
-            return Model.from_json(run.reply["model"]), run.reply["output_shapes"]
+            return run.reply.model, run.reply.output_shapes
         failures.append(run)
-        if run.reply.get("type") == "refused":
+        if run.refused:
             break
-    first = failures[-1] if failures[-1].reply.get("type") == "refused" else failures[0]
+    first = failures[-1] if failures[-1].refused else failures[0]
     if first.outcome is Outcome.ERROR:
         raise UsageError(first.message)
     raise UsageError(f"reading {path} failed in {first.target}: {first.message}")
 
 
+def read_file(pool: Pool, name: str, path: Path, weights: Path | None = None) -> Run[ModelRead]:
+    """What one worker reads in a file: it is sent the bytes, and never sees the folder."""
+
+    def sent(file: Path) -> File:
+        return File(file.name, pool.blobs.put_file(file))
+
+    return ask_settled(
+        pool, name, Read(file=sent(path), weights=sent(weights) if weights else None)
+    )
+
+
 def require_started(hellos: Mapping[str, Run]) -> None:
     for name, run in hellos.items():
         if not run.ok:
-            log = [] if run.reply else run.detail.strip().splitlines()
+            log = run.detail.strip().splitlines() if run.outcome.is_death else []
             last = f" (last line of its log: {log[-1][:200]})" if log else ""
             raise UsageError(
                 f"target {name!r} could not be started: {run.message}{last}; "
@@ -65,11 +74,6 @@ def helpers(targets: Sequence[Target]) -> list[Target]:
 def reader(targets: Sequence[Target]) -> Target:
     """Who reads models and says what new layers would be."""
     return min([*targets, *helpers(targets)], key=_order)
-
-
-def builds_layers(target: Target) -> bool:
-    """Whether it says what a layer becomes with other parameters: classic workers only compute."""
-    return target.worker != "keras2"
 
 
 def _order(target: Target) -> tuple[object, ...]:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from outvote.core.arrays import Array
 from outvote.core.model import Model
-from outvote.core.states import State, pack, unpack
-from outvote.run.pool import Pool, Request
+from outvote.core.protocol import CallLayer, CloseSession, OpenSession, StepLayer
+from outvote.core.states import State
+from outvote.run.pool import Pool
 
 
 def layer_seconds(pool: Pool, name: str, model: Model, inputs: Sequence[Array]) -> dict[str, float]:
@@ -15,21 +16,22 @@ def layer_seconds(pool: Pool, name: str, model: Model, inputs: Sequence[Array]) 
 
     A step builds and compiles the layer; calling it once more on the same tensors does not.
     """
-    if not pool.ask(name, Request("open", {"model": model.to_json()}, inputs)).ok:
+    feeds = tuple(map(State, inputs))
+    if not pool.ask(name, OpenSession(model=model, inputs=feeds)).ok:
         return {}
-    held: dict[str, list[State]] = {
-        item.name: [(array, None)] for item, array in zip(model.inputs, inputs, strict=True)
+    held: dict[str, Sequence[State]] = {
+        item.name: [state] for item, state in zip(model.inputs, feeds, strict=True)
     }
     found = {}
     for layer in model.layers:
-        stepped = pool.ask(name, Request("step", {"layer": layer.name, "given": None}))
-        if not stepped.ok:
+        stepped = pool.ask(name, StepLayer(layer=layer.name))
+        if not stepped.ok or stepped.reply.own is None:
             break
-        held[layer.name] = unpack(stepped.reply["own"], stepped.arrays)
-        header, arrays = pack([held[ref.producer][ref.index] for ref in layer.refs()])
-        called = pool.ask(name, Request("call", {"layer": layer.name, "given": header}, arrays))
+        held[layer.name] = stepped.reply.own
+        given = tuple(held[ref.producer][ref.index] for ref in layer.refs())
+        called = pool.ask(name, CallLayer(layer=layer.name, given=given))
         if not called.ok:
             break
-        found[layer.name] = float(called.reply["seconds"])
-    pool.ask(name, Request("close", {}))
+        found[layer.name] = called.inside
+    pool.ask(name, CloseSession())
     return found

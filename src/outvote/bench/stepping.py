@@ -7,14 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from outvote.core.arrays import Array
 from outvote.core.model import Layer, Model
 from outvote.core.outputs import Outputs
-from outvote.core.states import State, pack, unpack
-from outvote.core.target import Run
-from outvote.run.pool import Pool, Request
+from outvote.core.protocol import CallLayer, CloseSession, OpenSession, StepLayer
+from outvote.core.states import State
+from outvote.core.target import Outcome, Run
+from outvote.run.pool import Pool, asker
+from outvote.run.settle import ask_all_settled, settled
 
 
 @dataclass(frozen=True)
@@ -40,88 +41,77 @@ def steps(
     """Every layer in order. A target that fails a layer is left out from there on.
 
     Where the reference fails, the last step holds nothing but that. A worker that died between two
-    steps, as when its noise was measured, has been replaced by one without a session: it is lost.
+    steps, as when its noise was measured, has lost its session: it is opened again in a fresh one,
+    which goes on from the tensors that it is given. Where that cannot be done, it is lost.
     """
-    alive = [reference, *others]
-    opened = pool.ask_all(alive, Request("open", {"model": model.to_json()}, inputs))
+    pairs = zip(model.inputs, inputs, strict=True)
+    feeds = tuple(State.fed(array, item.dtype) for item, array in pairs)
+    opening = OpenSession(model=model, inputs=feeds)
+    opened = ask_all_settled(pool, [reference, *others], opening)
     if not opened[reference].ok:
         yield Step(model.layers[0], (), {}, {}, {}, {reference: opened[reference]})
         return
     alive = [name for name in others if opened[name].ok]
     lost = {name: opened[name] for name in others if not opened[name].ok}
-    workers = dict(pool.restarts)
-
-    def is_lost(name: str) -> bool:
-        return pool.restarts.get(name) != workers.get(name)
-
-    held: dict[str, list[State]] = {
-        item.name: [(array, None)] for item, array in zip(model.inputs, inputs, strict=True)
+    held: dict[str, Sequence[State]] = {
+        item.name: [state] for item, state in zip(model.inputs, feeds, strict=True)
     }
     last_use = model.last_use()
+    afresh = False  # whether the reference's own tensors went with a worker
     for position, layer in enumerate(model.layers):
-        first = pool.ask(reference, Request("step", {"layer": layer.name, "given": None}))
+        given = tuple(held[ref.producer][ref.index] for ref in layer.refs())
+        first = pool.ask(reference, StepLayer(layer=layer.name, given=given if afresh else None))
         if not first.ok:
-            told = {reference: first}
-            failed, lost = ({}, told) if is_lost(reference) else (told, {})
+            again = StepLayer(layer=layer.name, given=given)
+            first, afresh = settled(asker(pool, reference), again, first, opening), True
+        if not first.ok:
+            failed, lost = _sorted_out({reference: first})
             yield Step(layer, (), {}, {}, failed, lost)
             return
-        given = tuple(held[ref.producer][ref.index] for ref in layer.refs())
-        held[layer.name] = unpack(first.reply["own"], first.arrays)
-        header, arrays = pack(given)
-        request = Request("step", {"layer": layer.name, "given": header}, arrays)
-        runs = pool.ask_all(alive, request)
-        own, isolated = _outputs(first, "own"), {}
-        result = {reference: own}
+        held[layer.name] = first.reply.isolated or first.reply.own or ()
+        request = StepLayer(layer=layer.name, given=given)
+        runs = ask_all_settled(pool, alive, request, opening=opening)
+        own = {reference: Outputs.of(held[layer.name])}
+        isolated = dict(own)
         for name, run in runs.items():
             if run.ok:
-                if run.reply["own"]:
-                    result[name] = _outputs(run, "own")
-                isolated[name] = _outputs(run, "isolated")
-        lost |= {name: run for name, run in runs.items() if not run.ok and is_lost(name)}
-        failed = {name: run for name, run in runs.items() if not run.ok and name not in lost}
-        alive = [name for name in alive if name not in failed and name not in lost]
-        yield Step(layer, given, result, {reference: own, **isolated}, failed, lost)
+                isolated[name] = Outputs.of(run.reply.isolated or ())
+                if run.reply.own is not None:
+                    own[name] = Outputs.of(run.reply.own)
+        failed, gone = _sorted_out(runs)
+        alive = [name for name in alive if name in isolated]
+        yield Step(layer, given, own, isolated, failed, {**lost, **gone})
         lost = {}
         for producer in layer.inputs:
             if last_use[producer] == position:
                 del held[producer]
-    pool.ask_all([reference, *alive], Request("close", {}))
+    pool.ask_all([reference, *alive], CloseSession())
+
+
+def _sorted_out(runs: Mapping[str, Run]) -> tuple[dict[str, Run], dict[str, Run]]:
+    """What failed, and what was never asked because its session is gone."""
+    bad = {name: run for name, run in runs.items() if not run.ok}
+    lost = {name: run for name, run in bad.items() if run.outcome is Outcome.LOST}
+    return {name: run for name, run in bad.items() if name not in lost}, lost
 
 
 def call_alone(
     pool: Pool, names: Sequence[str], layer: Layer, given: Sequence[State]
 ) -> dict[str, Outputs]:
     """One layer on given tensors, inside an open session; targets that fail are left out."""
-    runs = run_alone(pool, names, layer, given)
-    return {name: _outputs(run, "isolated") for name, run in runs.items() if run.ok}
-
-
-def run_alone(
-    pool: Pool, names: Sequence[str], layer: Layer, given: Sequence[State]
-) -> dict[str, Run]:
-    """One layer on given tensors, inside an open session, on each target."""
-    header, arrays = pack(given)
-    return pool.ask_all(names, Request("call", {"layer": layer.name, "given": header}, arrays))
+    runs = pool.ask_all(names, CallLayer(layer=layer.name, given=tuple(given)))
+    return {name: Outputs.of(run.reply.outputs) for name, run in runs.items() if run.ok}
 
 
 def alone(pool: Pool, names: Sequence[str], model: Model, given: Sequence[State]) -> Step:
     """A model of one layer, given its tensors, on each target; the session stays open."""
     layer = model.layers[0]
-    arrays = [array for array, _ in given]
-    opened = pool.ask_all(names, Request("open", {"model": model.to_json()}, arrays))
+    opening = OpenSession(model=model, inputs=tuple(State(s.array, dtype=s.dtype) for s in given))
+    opened = ask_all_settled(pool, names, opening)
     ready = [name for name in names if opened[name].ok]
-    runs = run_alone(pool, ready, layer, given)
-    failed = {name: run for name, run in {**opened, **runs}.items() if not run.ok}
-    outputs = {name: _outputs(run, "isolated") for name, run in runs.items() if run.ok}
+    request = CallLayer(layer=layer.name, given=tuple(given))
+    runs = ask_all_settled(pool, ready, request, opening=opening)
+    failed: dict[str, Run] = {name: run for name, run in opened.items() if not run.ok}
+    failed |= {name: run for name, run in runs.items() if not run.ok}
+    outputs = {n: Outputs.of(run.reply.outputs) for n, run in runs.items() if run.ok}
     return Step(layer, tuple(given), {}, outputs, failed)
-
-
-def _outputs(run: Run, key: str) -> Outputs:
-    """The layer's outputs without masks; own ones come first in the reply."""
-    own: list[Any] = run.reply.get("own", [])
-    skipped = sum(1 + has_mask for has_mask in own) if key == "isolated" else 0
-    states = unpack(run.reply[key], run.arrays[skipped:])
-    dtypes = (
-        run.reply.get("own_dtypes", run.reply["dtypes"]) if key == "own" else run.reply["dtypes"]
-    )
-    return Outputs(tuple(array for array, _ in states), tuple(dtypes))

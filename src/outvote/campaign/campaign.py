@@ -26,7 +26,6 @@ from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.runner import Runner, Trial, affordable_rows, inside
 from outvote.campaign.seeds import Seed, read_seeds, with_truth
 from outvote.core.errors import UsageError
-from outvote.core.outputs import outputs_of
 from outvote.core.result import target_head
 from outvote.core.target import Run
 from outvote.mutate.tools import Tools, tools_for, value_class
@@ -161,7 +160,7 @@ class Campaign:
 
     def _settled(self, number: int, runs: Mapping[str, Run]) -> Seed:
         """The seed with a truth: made of the targets' answers where the data has none."""
-        outputs = [outputs_of(run) for run in runs.values() if run.ok]
+        outputs = [run.reply.outputs for run in runs.values() if run.ok]
         self._seeds[number] = with_truth(self._seeds[number], outputs)
         return self._seeds[number]
 

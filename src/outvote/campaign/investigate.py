@@ -19,6 +19,7 @@ from outvote.core.case import Case
 from outvote.core.cuts import one_layer
 from outvote.core.dialect import dialect
 from outvote.core.model import Layer, Model, digest_of
+from outvote.core.protocol import CloseSession
 from outvote.core.states import State
 from outvote.core.target import Outcome, Target
 from outvote.findings.blame import Blame, told_by
@@ -26,7 +27,6 @@ from outvote.findings.finding import Finding, findings_from_faults, head_of
 from outvote.judge.compare import Comparison, Settings
 from outvote.localize.isolated import judge_step
 from outvote.localize.layers import Localization
-from outvote.run.pool import Request
 from outvote.triage.confirm import confirmed
 from outvote.triage.examine import Examiner
 
@@ -147,7 +147,7 @@ class Investigator:
     def isolate(self, layer: Layer, given: Sequence[State]) -> list[Finding]:
         """The layer as a model of its own, on every target."""
         self.looks += 1
-        plain = [(array, None) for array, _ in given]
+        plain = [State(state.array, dtype=state.dtype) for state in given]
         model, _ = one_layer(self._spoken, layer, plain)
         names = list(self._targets)
         step = alone(self._pool, names, model, given)
@@ -159,7 +159,7 @@ class Investigator:
         reference = self._reference(step.isolated)
         taking_part = {n: t for n, t in self._targets.items() if n not in gaps}
         rounding, fault = judge_step(self._pool, step, taking_part, self._settings)
-        self._pool.ask_all(list(step.isolated), Request("close", {}))
+        self._pool.ask_all(list(step.isolated), CloseSession())
         if fault is None:
             return []
         found = Localization(reference, {}, {}, {layer.name: rounding.tolerance}, {}, (fault,))

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.outputs import Hidden, Outputs, hidden_of, outputs_of
+from outvote.core.outputs import Outputs
+from outvote.core.protocol import Ran
+from outvote.core.states import State
 from outvote.core.target import Outcome, Run
 from outvote.core.truth import Truth
 from outvote.judge.compare import Comparison, Settings, compare_all, distance
@@ -16,6 +18,7 @@ from outvote.judge.observation import kind_of
 from outvote.judge.tolerance import screen_tolerance
 
 Pair = tuple[str, str]
+Hidden = Mapping[str, Sequence[State]]  # what layers inside a model gave
 
 
 @dataclass(frozen=True)
@@ -71,13 +74,13 @@ class Judged:
 
 
 def judge(
-    runs: Mapping[str, Run], changed: Sequence[str], truth: Truth, settings: Settings
+    runs: Mapping[str, Run[Ran]], changed: Sequence[str], truth: Truth, settings: Settings
 ) -> Judged:
     """Compare what the targets gave for one mutant."""
     outputs, hidden = {}, {}
     for name, run in runs.items():
         if run.ok:
-            outputs[name], hidden[name] = outputs_of(run), hidden_of(run)
+            outputs[name], hidden[name] = run.reply.outputs, run.reply.watched
     comparisons = compare_all(outputs, truth, settings)
     partings = {layer: parting(_seen(layer, hidden)) for layer in changed}
     odd = {layer: parted for layer, parted in partings.items() if parted}
@@ -103,11 +106,7 @@ def parting(seen: Mapping[str, Outputs]) -> str:
 
 
 def _seen(layer: str, hidden: Mapping[str, Hidden]) -> dict[str, Outputs]:
-    return {
-        name: Outputs(tuple(a for a, _ in h.states[layer]), tuple(h.dtypes[layer]))
-        for name, h in hidden.items()
-        if layer in h.states
-    }
+    return {name: Outputs.of(found[layer]) for name, found in hidden.items() if layer in found}
 
 
 def _apart(a: Outputs, b: Outputs) -> str:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from outvote.campaign.seeds import Seed
 from outvote.core.model import Model
-from outvote.core.outputs import hidden_of
+from outvote.core.protocol import Ran, Request, RunModel
 from outvote.core.states import State
-from outvote.core.target import Outcome, Run
+from outvote.core.target import Run
 from outvote.mutate.subject import Subject
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool, asker
+from outvote.run.settle import ask_all_settled, ask_settled, settled
 
-_DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
-_KILLS = 3  # a worker killed so often on one model is killed by the model
 _NUMBERS = 1 << 16  # of hidden layers, that a target sends for one model
 
 
@@ -26,7 +26,7 @@ class Trial:
     model: Model
     watch: Sequence[str] = ()
     rows: int = 1  # of what hidden layers give, that are sent
-    instead: Request | None = None  # asked instead of running the model
+    instead: Request[Any] | None = None  # asked instead of running the model
 
 
 @dataclass
@@ -46,20 +46,20 @@ class Runner:
         found = self.pool.ask_each(self.names, requests)
         for request, runs in zip(requests, found, strict=True):
             for name, run in runs.items():
-                if run.outcome in _DEATHS:
-                    runs[name] = self._once_more(name, request, run)
+                runs[name] = settled(asker(self.pool, name), request, run)
+                self.flaky += run.outcome.is_death and not runs[name].outcome.is_death
                 self.busy[name] = self.busy.get(name, 0.0) + inside(runs[name])
         return found
 
-    def alone(self, trial: Trial) -> dict[str, Run]:
+    def alone(self, trial: Trial) -> dict[str, Run[Ran]]:
         """One trial, computed as a whole: nothing kept from earlier models is used."""
-        return self.pool.ask_all(self.names, self._request(trial, keep=False))
+        return ask_all_settled(self.pool, self.names, self._run(trial, keep=False))
 
-    def hidden(self, name: str, trial: Trial) -> dict[str, list[State]] | None:
+    def hidden(self, name: str, trial: Trial) -> Mapping[str, Sequence[State]] | None:
         """What hidden layers gave on one target, for all inputs; None if it fails now."""
-        request = self._request(replace(trial, rows=trial.seed.case.data.count), keep=True)
-        run = self.pool.ask(name, request)
-        return hidden_of(run).states if run.ok else None
+        request = self._run(trial, keep=True, rows=trial.seed.case.data.count)
+        run = ask_settled(self.pool, name, request)
+        return run.reply.watched if run.ok else None
 
     def recycle(self, limit: int) -> None:
         """Replace workers that have grown beyond a limit."""
@@ -68,34 +68,26 @@ class Runner:
                 self.pool.recycle(name)
                 self.recycled += 1
 
-    def _request(self, trial: Trial, keep: bool | None = None) -> Request:
+    def _request(self, trial: Trial) -> Request[Any]:
         if trial.instead is not None:
             return trial.instead
-        keep = self.keep if keep is None else keep
-        arguments = {
-            "model": trial.model.to_json(),
-            "inputs": list(trial.seed.inputs),
-            "batch": trial.seed.case.data.count,
-            "keep": keep,
-            "watch": list(trial.watch) if keep else [],
-            "rows": trial.rows,
-        }
-        return Request("run", arguments, steps=len(trial.model.layers))
+        return self._run(trial, self.keep, trial.rows)
 
-    def _once_more(self, name: str, request: Request, first: Run) -> Run:
-        """In a fresh worker; a kill from outside may hit that one too, so it gets more chances."""
-        run = first
-        for _ in range(_KILLS if first.outcome is Outcome.MEMORY else 1):
-            run = self.pool.ask(name, request)
-            if run.outcome not in _DEATHS:
-                self.flaky += 1
-                break
-        return run
+    def _run(self, trial: Trial, keep: bool, rows: int = 1) -> RunModel:
+        return RunModel(
+            model=trial.model,
+            inputs=trial.seed.inputs,
+            batch=trial.seed.case.data.count,
+            keep=keep,
+            watch=tuple(trial.watch) if keep else (),
+            rows=rows,
+            steps=len(trial.model.layers),
+        )
 
 
-def inside(run: Run) -> float:
+def inside(run: Run[Any]) -> float:
     """Seconds that the target itself took."""
-    return float(run.reply.get("seconds", 0.0)) if run.ok else run.seconds
+    return run.inside if run.ok else run.seconds
 
 
 def affordable_rows(subject: Subject, watch: Sequence[str], count: int) -> int:

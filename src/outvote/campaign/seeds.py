@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from outvote.bench.reading import reader
+from outvote.bench.reading import read_file, reader
 from outvote.campaign.job import FuzzJob, SeedFile
 from outvote.core.case import Case, fit, load_data, random_data
 from outvote.core.dialect import inspect
@@ -14,7 +14,7 @@ from outvote.core.model import Model
 from outvote.core.outputs import Outputs
 from outvote.judge.truth import interpret, presumed
 from outvote.mutate.subject import Subject
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 
 
 @dataclass(frozen=True)
@@ -46,12 +46,10 @@ def check_files(seeds: Sequence[SeedFile]) -> None:
 
 def _read(pool: Pool, job: FuzzJob, file: SeedFile) -> Seed:
     target = reader(job.targets)
-    arguments = {"path": str(file.model.absolute()), "weights": None}
-    run = pool.ask(target.name, Request("read", arguments))
+    run = read_file(pool, target.name, file.model)
     if not run.ok:
         raise UsageError(f"reading {file.model} failed in {target.name}: {run.message}")
-    model = Model.from_json(run.reply["model"])
-    shapes = run.reply["output_shapes"]
+    model, shapes = run.reply.model, run.reply.output_shapes
     if file.data is None:
         data = random_data(model, job.inputs, job.seed)
     else:
@@ -59,7 +57,7 @@ def _read(pool: Pool, job: FuzzJob, file: SeedFile) -> Seed:
         data = fit(arrays, model, str(file.data), allow_nan=False, allow_empty=job.inputs == 0)
     case = Case(model, shapes, data, interpret(data.truth, shapes[0]))
     digests = tuple(pool.blobs.pin(pool.blobs.put(array)) for array in data.inputs)
-    return Seed(file.name, case, Subject.of(model, run.reply["specs"]), digests)
+    return Seed(file.name, case, Subject.of(model, run.reply.specs), digests)
 
 
 def with_truth(seed: Seed, outputs: Iterable[Outputs]) -> Seed:

@@ -53,6 +53,21 @@ class BlobStore:
         wire = from_bytes("uint16" if name == "bfloat16" else name, shape, raw)
         return decoded(name, wire)
 
+    def put_file(self, path: Path) -> str:
+        """Store the bytes of a file, like any array, without holding them in memory."""
+        size = path.stat().st_size
+        if size == 0:
+            return self.put(np.zeros(0, np.uint8))
+        return self.put(np.memmap(path, np.uint8, "r", shape=(size,)))
+
+    def copy_file(self, digest: str, path: Path) -> None:
+        """Write the bytes of such a blob to a file."""
+        array = self.get(digest)
+        if array.dtype != np.uint8 or array.ndim != 1:
+            raise ProtocolError(f"the blob {digest} is no file")
+        with path.open("wb") as file:
+            file.write(array.data)
+
     def keep_only(self, digests: set[str]) -> int:
         """Delete all other arrays; returns how many. Arrays that are mapped stay readable."""
         others = [p for p in self.folder.iterdir() if p.name not in digests | self._pinned]

@@ -16,11 +16,11 @@ from outvote.core.states import State
 def one_layer(spoken: str, layer: Layer, given: Sequence[State]) -> tuple[Model, list[Array]]:
     """A model of this layer alone, in the dialect that is spoken; a mask becomes an input."""
     known = dialect(spoken).layers
-    arrays = [array for array, _ in given]
+    arrays = [state.array for state in given]
     inputs = []
-    for place, array in enumerate(arrays):
+    for place, state in enumerate(given):
         axis = known.batch_read(layer, place)
-        inputs.append(Input(f"x{place}", announced(array, axis), array.dtype.name, axis))
+        inputs.append(Input(f"x{place}", announced(state.array, axis), state.dtype, axis))
     numbers = iter(range(len(arrays)))
 
     def numbered(ref: Ref) -> Ref:
@@ -28,7 +28,7 @@ def one_layer(spoken: str, layer: Layer, given: Sequence[State]) -> tuple[Model,
 
     args = with_refs(layer.args, numbered)
     kwargs = dict(with_refs(layer.kwargs, numbered))
-    masks = [mask for _, mask in given]
+    masks = [state.mask for state in given]
     if any(mask is not None for mask in masks) and "mask" not in kwargs:
         refs: list[Any] = []
         for mask in masks:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.protocol import Hello
 from outvote.core.target import Run, Target
 from outvote.core.version import VERSION
 
@@ -76,17 +77,17 @@ def moment(at: datetime | None = None) -> str:
     return (at or datetime.now(UTC)).isoformat(timespec="seconds")
 
 
-def target_head(target: Target, hello: Run | None) -> dict[str, Any]:
+def target_head(target: Target, hello: Run[Hello] | None) -> dict[str, Any]:
     """What every result says of a target: what it is, and what it said when it came up."""
-    said = hello.reply if hello is not None else {}
+    said = hello.answer if hello is not None else None
     return {
         "name": target.name,
         "library": target.library,
         "mode": target.mode,
-        "versions": dict(said.get("versions", {})),
-        "precision": dict(said.get("precision", {})),
-        "python": said.get("python"),
-        "platform": said.get("platform"),
+        "versions": dict(said.versions) if said else {},
+        "precision": dict(said.precision) if said else {},
+        "python": said.python if said else None,
+        "platform": said.platform if said else None,
         "setup": str(target.setup) if target.setup else None,
         "requirements": list(target.requirements),
     }

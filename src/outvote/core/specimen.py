@@ -14,6 +14,7 @@ from outvote.core.blobs import BlobStore
 from outvote.core.dialect import dialect
 from outvote.core.instances import announced, count_of, taken
 from outvote.core.model import Layer, Model, Weight, digest_of
+from outvote.core.states import State
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,11 @@ class Specimen:
     def with_inputs(self, inputs: Sequence[Array]) -> Specimen:
         """The same model, fed with other arrays; the announced shapes follow."""
         shapes = tuple(
-            replace(item, shape=announced(array, item.batch), dtype=array.dtype.name)
+            replace(
+                item,
+                shape=announced(array, item.batch),
+                dtype=State.fed(array, item.dtype).dtype,
+            )
             for item, array in zip(self.model.inputs, inputs, strict=True)
         )
         return Specimen(replace(self.model, inputs=shapes), tuple(inputs))

@@ -7,9 +7,38 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic
 
-from outvote.core.arrays import Array
+if TYPE_CHECKING:  # a default says that a plain `Run` may hold any reply
+    from typing_extensions import TypeVar
+
+    R = TypeVar("R", covariant=True, default=Any)
+else:
+    from typing import TypeVar
+
+    R = TypeVar("R", covariant=True)
+
+
+CAPABILITIES: Mapping[str, str] = {
+    "read": "reads model files",
+    "save": "writes model files",
+    "make": "says what new layers would be",
+    "attempt": "tries illegal values",
+    "ranges": "watches the range of every layer",
+    "watch": "shows hidden layers of a whole run",
+    "step": "computes one layer at a time",
+    "float64": "computes in float64 where it is asked to",
+    "gradients": "differentiates, so that inputs can be searched",
+    "train": "trains models",
+    "versions": "exists in several versions, to choose from",
+}
+COSTS: Mapping[str, str] = {
+    "compiles": "sees several layers at once, as one graph",
+    "compiles_slowly": "takes seconds for a single layer",
+    "compiles_for_minutes": "takes minutes for a model",
+    "compiles_per_shape": "compiles every operation anew for every shape",
+    "differentiates_slowly": "others find gradients quicker",
+}
 
 
 @dataclass(frozen=True)
@@ -31,18 +60,30 @@ class Target:
     recipe: str = ""  # a classic environment of the dialect underneath
     path: tuple[Path, ...] = ()  # folders put in front of the interpreter's own packages
     plain: str = ""  # the name without versions: `torch` of `keras==3.9.0/torch`
+    capabilities: frozenset[str] = frozenset()  # see CAPABILITIES
+    costs: frozenset[str] = frozenset()  # see COSTS
     # Kinds of layers (`*Conv*`) whose kernels are another library's: there it has no own vote.
     borrows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def is_eager(self) -> bool:
         """Whether layers are computed one by one, so that no compiler sees several at once."""
-        return self.mode in ("eager", "no-onednn") and self.backend != "openvino"
+        return "compiles" not in self.costs
 
     @property
     def compiles_slowly(self) -> bool:
         """Whether a single layer takes seconds to compile."""
-        return self.mode == "compile"
+        return "compiles_slowly" in self.costs
+
+    @property
+    def climbing_costs(self) -> tuple[bool, bool, bool]:
+        """What following its gradient costs: the smallest is the quickest."""
+        slow = ("compiles", "differentiates_slowly", "compiles_per_shape")
+        return tuple(name in self.costs for name in slow)  # type: ignore[return-value]
+
+    def can(self, *wanted: str) -> bool:
+        """Whether it has all these capabilities."""
+        return self.capabilities.issuperset(wanted)
 
     def implementation_of(self, layer_kind: str | None) -> str:
         """The library whose code computes such a layer on this target."""
@@ -62,22 +103,40 @@ class Outcome(StrEnum):
     CRASH = "crash"  # the process died
     HANG = "hang"  # no progress within the time limit
     MEMORY = "memory"  # killed for using too much memory
-    GARBAGE = "garbage"  # what came over the wire was no message
+    GARBAGE = "garbage"  # what came over the wire was no message, or not the reply to the request
+    LOST = "lost"  # the session it belongs to ended with an earlier worker: it was never asked
+
+    @property
+    def is_death(self) -> bool:
+        """Whether the worker has to be replaced."""
+        return self in _DEATHS
+
+
+_DEATHS = frozenset({Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE})
 
 
 @dataclass(frozen=True)
-class Run:
+class Run(Generic[R]):
     """What one target did with one request. Failures are outcomes, not exceptions."""
 
     target: str
     outcome: Outcome
-    reply: Mapping[str, Any] = field(default_factory=dict)
-    arrays: tuple[Array, ...] = ()
+    answer: R | None = None
     message: str = ""
     layer: str | None = None  # where it was when it failed
     detail: str = ""  # traceback or the end of the worker's log
-    seconds: float = 0.0
+    error: str = ""  # the name of the exception, where there was one
+    refused: bool = False  # the message is meant for the user
+    seconds: float = 0.0  # as the driver waited
+    inside: float = 0.0  # as the worker worked
 
     @property
     def ok(self) -> bool:
         return self.outcome is Outcome.OK
+
+    @property
+    def reply(self) -> R:
+        """The answer of a run that is ok."""
+        if self.answer is None:
+            raise ValueError(f"{self.target} gave no answer ({self.outcome}): {self.message}")
+        return self.answer

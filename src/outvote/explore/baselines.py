@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.protocol import AskModels, FindGradients, MeasureCoverage
 from outvote.explore.asking import ask
 from outvote.explore.job import Coverage, Explored, ExploreJob
 from outvote.explore.legal import legal_range
@@ -28,7 +29,7 @@ def adversarial_inputs(pool: Pool, job: ExploreJob, explored: Explored, count: i
     inputs = random_inputs(explored, count)
     rng = np.random.default_rng((job.seed, 2))
     attacked = rng.integers(0, len(explored.subjects), count)
-    answers = ask(pool, job.target, "ask", arrays=inputs).arrays
+    answers = ask(pool, job.target, AskModels(inputs=tuple(inputs))).reply.answers
     weights = []
     for number, answer in enumerate(answers):
         against = np.zeros(answer.shape, np.float32)
@@ -38,8 +39,8 @@ def adversarial_inputs(pool: Pool, job: ExploreJob, explored: Explored, count: i
         else:
             against[rows] = rng.choice([-1.0, 1.0], (len(rows), 1))
         weights.append(against)
-    sent = [*inputs, *weights]
-    gradients = ask(pool, job.target, "steepest", {"inputs": len(inputs)}, sent).arrays
+    request = FindGradients(inputs=tuple(inputs), weights=tuple(weights))
+    gradients = ask(pool, job.target, request).reply.gradients
     moved = []
     for array, gradient, all_seeds in zip(inputs, gradients, explored.data.inputs, strict=True):
         low, high = legal_range(all_seeds, job.limits_of_range)
@@ -52,10 +53,8 @@ def measure(
     pool: Pool, job: ExploreJob, explored: Explored, inputs: list[Array]
 ) -> tuple[Coverage, int]:
     """Coverage of these inputs, and on how many of them the models differ."""
-    arguments = {"inputs": None, "profiled": False, "section_count": 1, "top": 1}
-    run = ask(pool, job.target, "measure", arguments, inputs)
-    width = int(run.reply["rows"])
-    models = [run.arrays[i : i + width] for i in range(0, len(run.arrays), width)]
-    answers = ask(pool, job.target, "ask", arrays=inputs).arrays
-    coverage = Coverage([rows[0] for rows in models], [rows[3] for rows in models], len(inputs[0]))
+    models = ask(pool, job.target, MeasureCoverage(inputs=tuple(inputs))).reply.models
+    answers = ask(pool, job.target, AskModels(inputs=tuple(inputs))).reply.answers
+    best, first = [rows.best for rows in models], [rows.first for rows in models]
+    coverage = Coverage(best, first, len(inputs[0]))
     return coverage, int(explored.oracle.differ(answers).sum())

@@ -8,7 +8,15 @@ from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.targets.choose import choose, install_hint, missing_packages
 
-GRADIENT_TARGETS = ("torch", "jax", "tensorflow")
+
+def _with_gradients(known: Mapping[str, Target]) -> list[Target]:
+    """Targets that can be searched with, the quickest first."""
+    able = [t for t in known.values() if t.can("gradients") and not (t.setup or t.requirements)]
+    return sorted(able, key=lambda target: target.climbing_costs)
+
+
+def _names(known: Mapping[str, Target]) -> str:
+    return ", ".join(target.name for target in _with_gradients(known) if target.is_eager)
 
 
 def searching_target(
@@ -19,20 +27,19 @@ def searching_target(
     Where `among` names the targets that are held against each other, it is one of them.
     """
     if name is None:
-        for target in map(known.get, GRADIENT_TARGETS) if among is None else choose(among, known):
-            if target and target.backend in GRADIENT_TARGETS and not missing_packages(target):
+        for target in _with_gradients(known) if among is None else choose(among, known):
+            if target.can("gradients") and not missing_packages(target):
                 return target
         if among is not None:
             raise UsageError(
                 f"none of {', '.join(among)} has gradients to follow; "
-                f"add one of {', '.join(GRADIENT_TARGETS)} to --targets"
+                f"add one of {_names(known)} to --targets"
             )
         raise UsageError(f"no library with gradients is installed; {install_hint('torch')}")
     (target,) = choose([name], known)
-    if target.backend not in GRADIENT_TARGETS:
+    if not target.can("gradients"):
         raise UsageError(
-            f"target {target.name!r} has no gradients to follow; "
-            f"choose one of {', '.join(GRADIENT_TARGETS)}"
+            f"target {target.name!r} has no gradients to follow; choose one of {_names(known)}"
         )
     if among is not None and target.name not in among:
         raise UsageError(
@@ -48,14 +55,13 @@ def confirming_target(
     if name == "none":
         return None
     if name is None:
-        for target in map(known.get, GRADIENT_TARGETS):
-            if target and target.backend != searching.backend and not missing_packages(target):
+        for target in _with_gradients(known):
+            if target.backend != searching.backend and not missing_packages(target):
                 return target
         return None
     (target,) = choose([name], known)
-    if target.backend not in GRADIENT_TARGETS:
+    if not target.can("gradients"):
         raise UsageError(
-            f"target {target.name!r} cannot confirm finds; "
-            f"choose one of {', '.join(GRADIENT_TARGETS)}, or none"
+            f"target {target.name!r} cannot confirm finds; choose one of {_names(known)}, or none"
         )
     return target

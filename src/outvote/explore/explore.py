@@ -11,10 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
+from outvote.core.answers import Oracle
 from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
+from outvote.core.protocol import (
+    ExplorerOpened,
+    KeepFinds,
+    PrepareSearch,
+    SearchSeeds,
+    SeedsSearched,
+)
 from outvote.core.target import Run, Target
 from outvote.explore.asking import ask, open_explorer
 from outvote.explore.baselines import adversarial_inputs, measure, random_inputs
@@ -25,6 +33,7 @@ from outvote.explore.second_target import confirmed, open_confirmer, require_ano
 from outvote.explore.subjects import kind_of_answers, read_subjects, require_comparable
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
+from outvote.run.scripts import script_of
 from outvote.run.watch import Watch, silent
 
 
@@ -82,9 +91,9 @@ def require_sense(job: ExploreJob) -> None:
     require_another(job)
 
 
-def require_neurons(explored: Explored, run: Run) -> None:
+def require_neurons(explored: Explored, opened: ExplorerOpened) -> None:
     """Keep which layers have neurons; a model without any cannot be covered."""
-    explored.layers = run.reply["layers"]
+    explored.layers = opened.layers
     widths = [sum(layer["neurons"] for layer in layers) for layers in explored.layers]
     for subject, width in zip(explored.subjects, widths, strict=True):
         if not width:
@@ -142,22 +151,20 @@ def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> No
 def prepare(pool: Pool, job: ExploreJob, explored: Explored, features: Features | None) -> None:
     """Tell the worker what may change, when answers differ, and how to climb."""
     assert explored.data is not None
-    rules, arrays = rules_for(job, explored.data.inputs, features)
     l1, l2, _ = job.hyperparameters
-    constraint = job.constraint
-    arguments = {
-        "constraint": constraint if constraint in CONSTRAINTS else str(Path(constraint).absolute()),
-        "rules": rules,
-        "oracle": {"kind": explored.kind, "tolerance": job.tolerance, "edges": list(job.edges)},
-        "settings": {
-            "lambda1": l1,
-            "lambda2": l2,
-            "iterations": job.iterations,
-            "seed": job.seed,
-        },
-        "total": explored.data.count,
-    }
-    ask(pool, job.target, "prepare", arguments, arrays)
+    own = None if job.constraint in CONSTRAINTS else script_of(Path(job.constraint))
+    request = PrepareSearch(
+        constraint=job.constraint if own is None else "",
+        script=own,
+        rules=rules_for(job, explored.data.inputs, features),
+        oracle=Oracle(explored.kind, job.tolerance, tuple(job.edges)),
+        lambda1=l1,
+        lambda2=l2,
+        iterations=job.iterations,
+        seed=job.seed,
+        total=explored.data.count,
+    )
+    ask(pool, job.target, request)
 
 
 def _search(pool: Pool, job: ExploreJob, explored: Explored) -> None:
@@ -174,42 +181,46 @@ def _search(pool: Pool, job: ExploreJob, explored: Explored) -> None:
 def _round(pool: Pool, job: ExploreJob, explored: Explored) -> None:
     assert explored.data is not None
     inputs, count = explored.data.inputs, explored.data.count
-    digests = [pool.blobs.put(array) for array in inputs]
+    digests = tuple(pool.blobs.put(array) for array in inputs)
     for start in range(0, count, job.batch_size):
         stop = min(start + job.batch_size, count)
-        arguments = {
-            "seeds": digests,
-            "start": start,
-            "stop": stop,
-            "cycle": explored.cycles,
-            "done": start,
-        }
-        run = ask(pool, job.target, "search", arguments, steps=stop - start)
+        request = SearchSeeds(
+            seeds=digests,
+            start=start,
+            stop=stop,
+            cycle=explored.cycles,
+            done=start,
+            steps=stop - start,
+        )
+        run = ask(pool, job.target, request)
         _note(pool, job, explored, run)
         if job.until_coverage is not None and explored.coverage >= job.until_coverage:
             return
 
 
-def _note(pool: Pool, job: ExploreJob, explored: Explored, run: Run) -> None:
+def _note(pool: Pool, job: ExploreJob, explored: Explored, run: Run[SeedsSearched]) -> None:
     """Keep what one batch of seeds gave, and what the second target confirms of it."""
-    assert explored.data is not None
-    models, inputs = len(explored.subjects), len(explored.data.inputs)
-    index, iterations, chosen, already, *rest = run.arrays
-    reply = run.reply
-    answers, before = rest[inputs : inputs + models], rest[inputs + models :]
-    new = Differences(index, rest[:inputs], answers, before, iterations, chosen)
+    found = run.reply
+    new = Differences(
+        found.index,
+        list(found.inputs),
+        list(found.answers),
+        list(found.before),
+        found.iterations,
+        found.chosen,
+    )
     rows = confirmed(pool, job, explored, new)
-    kept = ask(pool, job.target, "keep", {"rows": rows})
+    kept = ask(pool, job.target, KeepFinds(rows=tuple(rows)))
     if rows and explored.first_seconds is None:
-        explored.first_seconds = explored.search_seconds + reply["first"]
+        explored.first_seconds = explored.search_seconds + (found.first or 0.0)
     explored.search_seconds += run.seconds + kept.seconds
-    explored.search_cpu_seconds += reply["cpu"] + kept.reply["cpu"]
-    explored.tried += reply["tried"]
-    explored.unmoved += reply["unmoved"]
+    explored.search_cpu_seconds += found.cpu + kept.reply.cpu
+    explored.tried += found.tried
+    explored.unmoved += found.unmoved
     if not explored.cycles:
-        explored.flat += reply["flat"]
-        explored.already += [int(i) for i in already]
-    explored.best = list(kept.arrays)
+        explored.flat += found.flat
+        explored.already += [int(i) for i in found.already]
+    explored.best = list(kept.reply.best)
     if rows:
         explored.add(new.rows(np.array(rows)))
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
+from outvote.core.protocol import Rules
 from outvote.explore.job import IN_LEVELS, ExploreJob
 
 _USUAL_RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0))
@@ -114,9 +115,9 @@ def legal_range(array: Array, given: tuple[float, float] | None) -> tuple[Array,
 
 def rules_for(
     job: ExploreJob, inputs: Sequence[Array], features: Features | None
-) -> tuple[list[dict[str, Any]], list[Array]]:
-    """The rules of each input as a worker reads them: plain data, and the arrays it names."""
-    rules, sent = [], []
+) -> tuple[Rules, ...]:
+    """The rules of each input as a worker reads them."""
+    rules = []
     for array in inputs:
         low, high = legal_range(array, job.limits_of_range)
         named = _named(job, array, low, high, features)
@@ -125,9 +126,9 @@ def rules_for(
         step = job.hyperparameters[2]
         if job.constraint in IN_LEVELS or job.constraint.endswith(".py"):
             step *= float(np.max(named["high"] - named["low"])) / 255
-        rules.append({"step": step, "rectangle": _rectangle(job, array), "arrays": list(named)})
-        sent += [np.ascontiguousarray(value) for value in named.values()]
-    return rules, sent
+        contiguous = {name: np.ascontiguousarray(value) for name, value in named.items()}
+        rules.append(Rules(step=step, rectangle=_rectangle(job, array), **contiguous))
+    return tuple(rules)
 
 
 def _named(
@@ -182,7 +183,7 @@ def _require_binary(array: Array, named: dict[str, Array]) -> None:
         )
 
 
-def _rectangle(job: ExploreJob, array: Array) -> list[int] | None:
+def _rectangle(job: ExploreJob, array: Array) -> tuple[int, int] | None:
     if job.constraint not in _PICTURES_ONLY:
         return None
     if array.ndim < 3:
@@ -193,10 +194,10 @@ def _rectangle(job: ExploreJob, array: Array) -> list[int] | None:
     height, width = array.shape[1:3]
     if job.rectangle is None:
         side = max(1, round(_SHARE[job.constraint] * min(height, width)))
-        return [side, side]
+        return side, side
     if job.rectangle[0] > height or job.rectangle[1] > width:
         raise UsageError(
             f"--rectangle {job.rectangle[0]}x{job.rectangle[1]} does not fit into pictures of "
             f"{height}x{width}; give a smaller one"
         )
-    return list(job.rectangle)
+    return job.rectangle[0], job.rectangle[1]

@@ -15,11 +15,13 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
 from outvote.core.errors import UsageError
+from outvote.core.protocol import AskModels, TrainModel
 from outvote.explore.asking import ask
 from outvote.explore.baselines import adversarial_inputs, random_inputs
 from outvote.explore.job import Explored, ExploreJob, Retraining, Subject
 from outvote.explore.votes import labels_of, majority
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_settled
 from outvote.run.watch import Watch, silent
 
 Labelled = tuple[list[Array], Array]  # inputs, and a label for each
@@ -30,9 +32,9 @@ FINDS = "finds"
 class _Sets:
     """Training and test data as blobs; the first of the tests is that of `--test`."""
 
-    train: tuple[list[str], str]
+    train: tuple[tuple[str, ...], str]
     count: int
-    tests: dict[str, tuple[list[str], str]]
+    tests: dict[str, tuple[tuple[str, ...], str]]
     sizes: dict[str, int]
 
 
@@ -103,9 +105,9 @@ def _sets(pool: Pool, explored: Explored, wish: Retraining, finds: Labelled | No
     if finds is not None:
         tests[FINDS] = finds
 
-    def stored(labelled: Labelled) -> tuple[list[str], str]:
+    def stored(labelled: Labelled) -> tuple[tuple[str, ...], str]:
         inputs, labels = labelled
-        return [pool.blobs.put(a) for a in inputs], pool.blobs.put(labels.astype(np.int64))
+        return tuple(map(pool.blobs.put, inputs)), pool.blobs.put(labels.astype(np.int64))
 
     return _Sets(
         stored(train),
@@ -142,7 +144,7 @@ def _additions(
 
 
 def _vote(pool: Pool, job: ExploreJob, explored: Explored, inputs: list[Array]) -> Array:
-    answers = ask(pool, job.target, "ask", arrays=inputs).arrays
+    answers = ask(pool, job.target, AskModels(inputs=tuple(inputs))).reply.answers
     return majority(np.stack([explored.oracle.labels(answer) for answer in answers]))
 
 
@@ -156,19 +158,18 @@ def _train(
     labels: Array,
 ) -> list[list[float]]:
     """Accuracy on each test set, before training and after each epoch."""
-    arguments = {
-        "model": subject.model.to_json(),
-        "inputs": [sets.train[0], [pool.blobs.put(array) for array in inputs]],
-        "labels": [sets.train[1], pool.blobs.put(labels.astype(np.int64))],
-        "tests": list(sets.tests.values()),
-        "epochs": wish.epochs,
-        "batch": job.batch_size,
-        "learning_rate": wish.learning_rate,
-        "seed": job.seed,
-    }
-    steps = wish.epochs * -(-(sets.count + len(labels)) // job.batch_size)
-    run = pool.ask(job.target.name, Request("train", arguments, steps=steps))
+    request = TrainModel(
+        model=subject.model,
+        inputs=(sets.train[0], tuple(pool.blobs.put(array) for array in inputs)),
+        labels=(sets.train[1], pool.blobs.put(labels.astype(np.int64))),
+        tests=tuple(sets.tests.values()),
+        epochs=wish.epochs,
+        batch=job.batch_size,
+        learning_rate=wish.learning_rate,
+        seed=job.seed,
+        steps=wish.epochs * -(-(sets.count + len(labels)) // job.batch_size),
+    )
+    run = ask_settled(pool, job.target.name, request)
     if not run.ok:
         raise UsageError(f"retraining {subject.path.name} failed in {run.target}: {run.message}")
-    scores: list[list[float]] = run.reply["accuracy"]
-    return scores
+    return run.reply.accuracy

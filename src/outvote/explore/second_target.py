@@ -7,6 +7,7 @@ elsewhere would then see nothing. So a second target answers to the same arrays 
 from __future__ import annotations
 
 from outvote.core.errors import UsageError
+from outvote.core.protocol import AskModels
 from outvote.explore.asking import ask, open_explorer
 from outvote.explore.job import Differences, Explored, ExploreJob
 from outvote.run.pool import Pool
@@ -30,7 +31,7 @@ def confirmed(pool: Pool, job: ExploreJob, explored: Explored, new: Differences)
     """Rows of the finds that split the models on the second target too; without one, all."""
     if job.confirm is None or not new.count:
         return list(range(new.count))
-    answers = ask(pool, job.confirm, "ask", arrays=new.inputs).arrays
+    answers = ask(pool, job.confirm, AskModels(inputs=tuple(new.inputs))).reply.answers
     rows = [int(row) for row in explored.oracle.differ(answers).nonzero()[0]]
     explored.unconfirmed += new.count - len(rows)
     return rows

@@ -10,11 +10,13 @@ from pathlib import Path
 from outvote.core.cuts import one_layer
 from outvote.core.dialect import dialect
 from outvote.core.files import named_inputs, save_npz
+from outvote.core.protocol import Save
 from outvote.core.specimen import Specimen
 from outvote.core.target import Run, Target
 from outvote.findings.finding import Finding
 from outvote.findings.issue_text import issue_text
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_settled
 
 
 def write_evidence(
@@ -52,8 +54,9 @@ def write_finding(
         return None
     save_npz(folder / "inputs.npz", named_inputs(specimen.inputs))
     path = folder / wing.files.CASE_FILE
-    arguments = {"model": specimen.model.to_json(), "path": str(path.absolute())}
-    saved = pool.ask(_writer(finding, pool), Request("save", arguments))
+    saved = ask_settled(pool, _writer(finding, pool), Save(model=specimen.model))
+    if saved.ok:
+        pool.blobs.copy_file(saved.reply.file.digest, path)
     if not saved.ok:
         (folder / "not-saved.txt").write_text(f"{saved.message}\n{saved.detail}")
     elif text is None and finding.fault is not None and wing.script is not None:

@@ -110,7 +110,7 @@ class Finding:
         if self.proof is not None:
             arrays = list(self.proof.specimen.inputs)
         elif self.fault is not None and self.fault.given:
-            arrays = [array for array, _ in self.fault.given]
+            arrays = [state.array for state in self.fault.given]
         else:
             return None
         unusual = {array.dtype.name for array in arrays if array.dtype.kind != "f"}

@@ -128,7 +128,7 @@ def _values(array: Array) -> str:
 def _versions(hellos: Mapping[str, Run]) -> list[str]:
     rows = []
     for name, run in hellos.items():
-        told = ", ".join(f"{k} {v}" for k, v in run.reply.get("versions", {}).items())
-        place = f"Python {run.reply.get('python', '')}, {run.reply.get('platform', '')}"
+        told = ", ".join(f"{k} {v}" for k, v in run.reply.versions.items())
+        place = f"Python {run.reply.python}, {run.reply.platform}"
         rows.append((name, told, place))
     return [_VERSIONS, "", *table(("target", "versions", "platform"), rows)]

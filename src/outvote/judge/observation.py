@@ -112,4 +112,4 @@ def _kind_among(
 def error_head(run: Run) -> str:
     """The kind of an error: its type and the beginning of its text, without numbers and names."""
     text = re.sub(r"'[^']*'|\"[^\"]*\"|[\d\[\](),.\-]+", " ", run.message)
-    return " ".join([run.outcome.value, str(run.reply.get("error", "")), *text.split()[:6]])
+    return " ".join([run.outcome.value, run.error, *text.split()[:6]])

@@ -61,7 +61,7 @@ def judge_step(
     pool: Pool, step: Step, targets: Mapping[str, Target], settings: Settings
 ) -> tuple[Rounding, Fault | None]:
     """What rounding explains on this layer, and the fault that it does not."""
-    given = [array for array, _ in step.given]
+    given = [state.array for state in step.given]
     terms = terms_of([step.layer], given)
     rounding = layer_rounding(step.isolated.values(), terms, settings.noise_factor)
     apart = [gap for gap in rounding.gaps(step.isolated).values() if not gap.explained]
@@ -82,7 +82,7 @@ def asking_alone(pool: Pool, names: Sequence[str], layer: Layer, given: Sequence
     def ask(seeds: Sequence[Seed]) -> list[dict[str, Outputs]]:
         found = []
         for seed in seeds:
-            moved = [(nudged(array, seed), mask) for array, mask in given]
+            moved = [state.but(nudged(state.array, seed, state.dtype)) for state in given]
             found.append(nudged_all(call_alone(pool, names, layer, moved), seed))
         return found
 

@@ -21,6 +21,7 @@ from outvote.core.dialect import dialect
 from outvote.core.instances import announced
 from outvote.core.model import Layer, Model
 from outvote.core.outputs import Outputs
+from outvote.core.protocol import Ran, RunModel
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run
 from outvote.judge.tolerance import layer_tolerance
@@ -28,7 +29,8 @@ from outvote.localize.causal import T1, T2, Accident, Cause, Effect, causes, cha
 from outvote.localize.introduction import Introduction, deviation, introduction
 from outvote.mutate.subject import Spec
 from outvote.mutate.tools import Tools, tools_for
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_all_settled
 from outvote.search.genetic import GeneticSettings, Population
 
 # A short search: it only has to bring back a difference that one input may hide.
@@ -114,8 +116,8 @@ class Localizer:
 
         axes = [dialect(self.spoken).layers.batch_read(layer, n) for n in range(len(given))]
         specs = [
-            Spec(announced(array, axis), array.dtype.name, axis)
-            for (array, _), axis in zip(given, axes, strict=True)
+            Spec(announced(state.array, axis), state.dtype, axis)
+            for state, axis in zip(given, axes, strict=True)
         ]
 
         def measure(name: str, value: Any) -> Effect | None:
@@ -162,7 +164,9 @@ class Localizer:
         rng: np.random.Generator,
     ) -> Effect | None:
         """The largest R that a short search on the layer's own input finds (line 14)."""
-        first_row = [(a[:1], None if m is None else m[:1]) for a, m in given]
+        first_row = [
+            State(s.array[:1], None if s.mask is None else s.mask[:1], s.dtype) for s in given
+        ]
         model, arrays = one_layer(self.spoken, layer, first_row)
         floats = [array for array in arrays if array.dtype.kind == "f"]
         first = np.concatenate([*(a.reshape(-1) for a in floats), np.zeros(0)]).astype(np.float32)
@@ -184,10 +188,12 @@ class Localizer:
                 return Effect(worst)
             population.tell(rates)
 
-    def _run(self, model: Model, feeds: Sequence[Array], names: tuple[str, str]) -> dict[str, Run]:
-        blobs = [self.pool.blobs.put(feed) for feed in feeds]
-        arguments = {"model": model.to_json(), "inputs": blobs, "batch": len(feeds[0])}
-        return self.pool.ask_all(names, Request("run", arguments, steps=1))
+    def _run(
+        self, model: Model, feeds: Sequence[Array], names: tuple[str, str]
+    ) -> dict[str, Run[Ran]]:
+        blobs = tuple(self.pool.blobs.put(feed) for feed in feeds)
+        request = RunModel(model=model, inputs=blobs, batch=len(feeds[0]), steps=1)
+        return ask_all_settled(self.pool, names, request)
 
 
 def _feeds(arrays: Sequence[Array], rows: Array) -> list[Array]:
@@ -204,7 +210,7 @@ def _feeds(arrays: Sequence[Array], rows: Array) -> list[Array]:
     return feeds
 
 
-def _failure(runs: Mapping[str, Run], names: tuple[str, str]) -> Effect | None:
+def _failure(runs: Mapping[str, Run[Ran]], names: tuple[str, str]) -> Effect | None:
     """One target that fails where the other does not, or NaN from an input without any."""
     died = [r for r in runs.values() if not r.ok and r.outcome is not Outcome.UNSUPPORTED]
     if died and any(run.ok for run in runs.values()):
@@ -216,9 +222,9 @@ def _failure(runs: Mapping[str, Run], names: tuple[str, str]) -> Effect | None:
     return Effect(0.0, "nan") if any(bad) else None
 
 
-def _rates(runs: Mapping[str, Run], names: tuple[str, str]) -> Array:
+def _rates(runs: Mapping[str, Run[Ran]], names: tuple[str, str]) -> Array:
     """R of every row; the search may lead to numbers beyond the type, which say nothing."""
-    count = len(runs[names[0]].arrays[0])
+    count = len(runs[names[0]].reply.outputs.arrays[0])
     rates = np.zeros(count)
     for i in range(count):
         a, b = _row(runs[names[0]], i), _row(runs[names[1]], i)
@@ -227,9 +233,10 @@ def _rates(runs: Mapping[str, Run], names: tuple[str, str]) -> Array:
     return rates
 
 
-def _row(run: Run, index: int) -> Outputs:
-    arrays = tuple(array[index : index + 1] for array in run.arrays)
-    return Outputs(arrays, tuple(run.reply["dtypes"]))
+def _row(run: Run[Ran], index: int) -> Outputs:
+    outputs = run.reply.outputs
+    arrays = tuple(array[index : index + 1] for array in outputs.arrays)
+    return Outputs(arrays, outputs.dtypes)
 
 
 def _alike(a: Layer, b: Layer) -> bool:

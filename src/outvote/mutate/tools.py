@@ -10,7 +10,9 @@ import numpy as np
 
 from outvote.core.blobs import BlobStore
 from outvote.core.dialect import dialect
+from outvote.core.errors import UsageError
 from outvote.core.model import Layer
+from outvote.core.protocol import AttemptLayer
 from outvote.mutate.subject import Spec
 from outvote.run.pool import Pool
 
@@ -60,7 +62,7 @@ class Tools(Protocol):
 
     def attempt(
         self, layer: Layer, parameters: Mapping[str, Any], given: Sequence[Spec]
-    ) -> Mapping[str, Any]:
+    ) -> AttemptLayer:
         """What a target is asked in order to try such a layer."""
         ...
 
@@ -94,8 +96,8 @@ class NoTools:
 
     def attempt(
         self, layer: Layer, parameters: Mapping[str, Any], given: Sequence[Spec]
-    ) -> Mapping[str, Any]:
-        return {}
+    ) -> AttemptLayer:
+        raise UsageError("this dialect makes no layers: there are no illegal values to try")
 
 
 def tools_for(spoken: str, pool: Pool, reader: str) -> Tools:

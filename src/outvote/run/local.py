@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import itertools
 import os
-import tempfile
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
 from types import TracebackType
+from typing import Any, TypeVar
 
+from outvote.core import codec
 from outvote.core.blackbox import Position
 from outvote.core.blobs import BlobStore
-from outvote.core.target import Run, Target
-from outvote.run.pool import Request
+from outvote.core.model import digest_of
+from outvote.core.protocol import Hello, R, Request, Start
+from outvote.core.target import Outcome, Run, Target
+from outvote.run.folder import OwnedFolder
+from outvote.run.patience import SharedPatience
+from outvote.run.pool import unheard
 from outvote.run.process import Limits, Process
+from outvote.run.scripts import script_of
+
+T = TypeVar("T")
 
 
 class LocalPool:
@@ -30,20 +39,21 @@ class LocalPool:
         jobs: int | None = None,
     ) -> None:
         self.targets = {target.name: target for target in targets}
-        self._folder = tempfile.TemporaryDirectory(prefix="outvote-")
-        root = Path(self._folder.name)
-        self.blobs = BlobStore(root / "blobs")
+        self._custom = script_of(custom) if custom else None
+        self._allow_code = allow_code
+        self._folder = OwnedFolder()
+        self.blobs = BlobStore(self._folder.path / "blobs")
         self._limits = limits or Limits()
-        self._settings = {
-            "blobs": str(self.blobs.folder),
-            "custom": str(custom.absolute()) if custom else None,
-            "allow_code": allow_code,
-        }
+        self._numbers = itertools.count()
         self._processes: dict[str, Process] = {}
-        self._hellos: dict[str, Run] = {}
+        self._hellos: dict[str, Run[Hello]] = {}
+        self._sessions: dict[tuple[str, str], Process] = {}  # (target, session): who holds it
+        self._hangs: dict[str, dict[str, Run]] = {}  # by target and request
         self._locks = {name: threading.Lock() for name in self.targets}
         self._turns = threading.Semaphore(jobs or os.cpu_count() or 1)
         self._threads = ThreadPoolExecutor(max_workers=max(1, len(self.targets)))
+        # Workers are told to die with the thread that started them: one that lives as long as we.
+        self._starter = ThreadPoolExecutor(max_workers=1)
         self.restarts = dict.fromkeys(self.targets, 0)
         self.peaks = dict.fromkeys(self.targets, 0)
         self._closed = False
@@ -63,16 +73,18 @@ class LocalPool:
         """End every worker at once, whatever it is doing."""
         self._closed = True
         for process in list(self._processes.values()):
-            process.kill()
+            process.end()
         self._threads.shutdown(wait=True, cancel_futures=True)
         for process in list(self._processes.values()):
             process.kill()
-        self._folder.cleanup()
+        self._starter.shutdown(wait=True)
+        self._folder.remove()
 
     def add(self, target: Target) -> None:
         """Take another target in, not started yet."""
         self.targets[target.name] = target
         self._locks[target.name] = threading.Lock()
+        self._hangs.pop(target.name, None)
         self.restarts[target.name] = self.peaks[target.name] = 0
 
     def stop(self, name: str) -> None:
@@ -82,62 +94,49 @@ class LocalPool:
             process.kill()
         self._hellos.pop(name, None)
 
-    def start(self, names: Iterable[str] | None = None) -> dict[str, Run]:
+    def start(self, names: Iterable[str] | None = None) -> dict[str, Run[Hello]]:
         """Start workers side by side; each Run says what came up, or why it did not.
 
         Workers that are up already are not started again.
         """
         wanted = list(self.targets if names is None else names)
         missing = [name for name in wanted if name not in self._hellos]
-        for name in missing:
-            self._spawn(name)
-        self._hellos.update(self._each(missing, self._greeted))
+        self._hellos.update(self._each(missing, self._started))
         return {name: self._hellos[name] for name in wanted}
 
-    def ask(self, name: str, request: Request) -> Run:
-        """One worker's answer. A dead worker is replaced first."""
-        with self._locks[name], self._turns:
-            process = self._processes.get(name)
-            if process is None or not process.alive:
-                self._spawn(name)
-                hello = self._greeted(name)
-                if not hello.ok:
-                    return hello
-                self.restarts[name] += process is not None
-                process = self._processes[name]
-            message = {"op": request.op, **request.arguments}
-            run = process.ask(message, request.arrays, request.steps)
-            process.check_peak()
-            self.peaks[name] = max(self.peaks[name], process.peak_bytes)
-            return run
+    def ask(self, name: str, request: Request[R]) -> Run[R]:
+        """One worker's answer. A dead worker is replaced first; its sessions are lost with it."""
+        return self._ask(name, request, SharedPatience(self._limits.silence_seconds))
 
     def ask_all(
         self,
         names: Iterable[str],
-        request: Request,
-        done: Callable[[Run], None] = lambda run: None,
-    ) -> dict[str, Run]:
+        request: Request[R],
+        done: Callable[[Run[R]], None] = unheard,
+    ) -> dict[str, Run[R]]:
         """The same question to several workers at once; `done` hears of each as it ends."""
+        patience = SharedPatience(self._limits.silence_seconds)
 
-        def ask(name: str) -> Run:
-            run = self.ask(name, request)
+        def ask(name: str) -> Run[R]:
+            run = self._ask(name, request, patience)
             if not self._closed:
                 done(run)
             return run
 
         return self._each(list(names), ask)
 
-    def ask_each(self, names: Iterable[str], requests: Sequence[Request]) -> list[dict[str, Run]]:
+    def ask_each(
+        self, names: Iterable[str], requests: Sequence[Request[R]]
+    ) -> list[dict[str, Run[R]]]:
         """Several questions to several workers; each goes on to its next without waiting."""
-        runs: dict[str, list[Run]] = {}
+        patience = [SharedPatience(self._limits.silence_seconds) for _ in requests]
 
-        def answer(name: str) -> Run:
-            runs[name] = [self.ask(name, request) for request in requests]
-            return runs[name][-1]
+        def answer(name: str) -> list[Run[R]]:
+            pairs = zip(requests, patience, strict=True)
+            return [self._ask(name, request, shared) for request, shared in pairs]
 
         wanted = list(names)
-        if requests:
-            self._each(wanted, answer)
+        runs = self._each(wanted, answer) if requests else {}
         return [{name: runs[name][i] for name in wanted} for i in range(len(requests))]
 
     def memory(self, name: str) -> int:
@@ -153,29 +152,100 @@ class LocalPool:
                 process.kill()
 
     def position(self, name: str) -> Position | None:
+        """Where a worker is in its request; None while it is down."""
         process = self._processes.get(name)
         return process.position if process else None
 
-    def _spawn(self, name: str) -> None:
+    def _ask(self, name: str, request: Request[R], patience: SharedPatience) -> Run[R]:
+        target = self.targets[name]
+        with self._locks[name], self._turns:
+            lost = self._without_session(name, request) or self._hung_before(name, request)
+            if lost is not None:
+                return lost
+            process = self._processes.get(name)
+            if process is None or not process.alive:
+                hello = self._started(name)
+                if not hello.ok:
+                    return Run(name, hello.outcome, message=hello.message, detail=hello.detail)
+                self.restarts[name] += process is not None
+                process = self._processes[name]
+            run = process.ask(request, lambda: patience.seconds(target))
+            patience.note(run)
+            if request.opens and run.ok:
+                self._sessions[name, request.opens] = process
+            if run.outcome is Outcome.HANG:
+                self._hangs.setdefault(name, {})[_identity(request)] = run
+            if process.alive:
+                process.check_peak()
+            self.peaks[name] = max(self.peaks[name], process.peak_bytes)
+            return run
+
+    def _without_session(self, name: str, request: Request[R]) -> Run[R] | None:
+        """What to say of a request whose session went with an earlier worker."""
+        if not request.within:
+            return None
+        process = self._sessions.get((name, request.within))
+        if process is not None and process is self._processes.get(name) and process.alive:
+            return None
+        text = f"the {request.within} was lost: its worker ended, and a fresh one knows nothing"
+        return Run(name, Outcome.LOST, message=text)
+
+    def _hung_before(self, name: str, request: Request[R]) -> Run[R] | None:
+        """A target that hung on a request is not asked it again: it would cost the same wait."""
+        if name not in self._hangs:
+            return None
+        return self._hangs[name].get(_identity(request))
+
+    def _started(self, name: str) -> Run[Hello]:
+        """A fresh worker in the place of an old one, and its first words."""
         if self._closed:
             raise RuntimeError("the pool is closed")
         old = self._processes.pop(name, None)
         if old is not None:
             old.kill()
-        folder = Path(self._folder.name) / "workers"
-        self._processes[name] = Process(self.targets[name], folder, self._settings, self._limits)
-
-    def _greeted(self, name: str) -> Run:
-        process = self._processes[name]
+        target = self.targets[name]
+        folder = self._folder.path / "workers" / str(next(self._numbers))
+        settings = Start(
+            worker=f"{target.dialect}.workers.{target.worker}",
+            backend=target.backend,
+            mode=target.mode,
+            allow_code=self._allow_code,
+            setup=script_of(target.setup) if target.setup else None,
+            custom=self._custom,
+            blobs=str(self.blobs.folder),
+            folder=str(folder),
+        )
+        try:
+            starting = self._starter.submit(Process, target, folder, settings, self._limits)
+            process = starting.result()
+        except OSError as error:
+            told = f"its interpreter {target.python} could not be started: {error.strerror}"
+            return Run(name, Outcome.ERROR, message=told, refused=True)
+        self._processes[name] = process
+        if self._closed:  # meanwhile
+            process.end()
         run = process.greet()
         if not run.ok:
             process.kill()
         return run
 
-    def _each(self, names: list[str], ask: Callable[[str], Run]) -> dict[str, Run]:
+    def _each(self, names: list[str], ask: Callable[[str], T]) -> dict[str, T]:
+        """What each gives, side by side. Nobody is left at work when one of them raises."""
         futures = {name: self._threads.submit(ask, name) for name in names}
         try:
             return {name: future.result() for name, future in futures.items()}
         except KeyboardInterrupt:
             self.close()
             raise
+        except BaseException:
+            for future in futures.values():
+                future.cancel()
+            wait(futures.values())
+            raise
+
+
+def _identity(request: Request[Any]) -> str:
+    """What is asked, as a digest; arrays count by their bytes."""
+    data, arrays = codec.written(request)
+    parts = [[array.dtype.name, list(array.shape), array.tobytes().hex()] for array in arrays]
+    return digest_of(type(request).__name__, data, parts)

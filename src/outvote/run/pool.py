@@ -2,28 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
-from outvote.core.arrays import Array
 from outvote.core.blackbox import Position
 from outvote.core.blobs import BlobStore
+from outvote.core.protocol import Hello, R, Request
 from outvote.core.target import Run, Target
 
 
-@dataclass(frozen=True)
-class Request:
-    """One question to a worker: an operation, its arguments, arrays to go with it."""
-
-    op: str
-    arguments: Mapping[str, Any]
-    arrays: Sequence[Array] = ()
-    steps: int = 0
-
-
-def _unheard(run: Run) -> None:
+def unheard(run: Run[Any]) -> None:
     """Nobody wants to hear of each answer as it comes."""
+
+
+class Ask(Protocol):
+    """A question to one worker, whichever that is."""
+
+    def __call__(self, request: Request[R]) -> Run[R]: ...
 
 
 class Pool(Protocol):
@@ -38,7 +33,7 @@ class Pool(Protocol):
         """Take another target in, not started yet."""
         ...
 
-    def start(self, names: Iterable[str] | None = None) -> dict[str, Run]:
+    def start(self, names: Iterable[str] | None = None) -> dict[str, Run[Hello]]:
         """Start workers side by side; each Run says what came up, or why it did not."""
         ...
 
@@ -50,17 +45,19 @@ class Pool(Protocol):
         """End a worker; its next question starts a fresh one."""
         ...
 
-    def ask(self, name: str, request: Request) -> Run:
+    def ask(self, name: str, request: Request[R]) -> Run[R]:
         """One worker's answer. A dead worker is replaced first."""
         ...
 
     def ask_all(
-        self, names: Iterable[str], request: Request, done: Callable[[Run], None] = _unheard
-    ) -> dict[str, Run]:
+        self, names: Iterable[str], request: Request[R], done: Callable[[Run[R]], None] = unheard
+    ) -> dict[str, Run[R]]:
         """The same question to several workers at once; `done` hears of each as it ends."""
         ...
 
-    def ask_each(self, names: Iterable[str], requests: Sequence[Request]) -> list[dict[str, Run]]:
+    def ask_each(
+        self, names: Iterable[str], requests: Sequence[Request[R]]
+    ) -> list[dict[str, Run[R]]]:
         """Several questions to several workers; each goes on to its next without waiting."""
         ...
 
@@ -75,3 +72,12 @@ class Pool(Protocol):
     def close(self) -> None:
         """End every worker at once, whatever it is doing."""
         ...
+
+
+def asker(pool: Pool, name: str) -> Ask:
+    """Questions to the worker of that target."""
+
+    def ask(request: Request[R]) -> Run[R]:
+        return pool.ask(name, request)
+
+    return ask

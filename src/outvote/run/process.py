@@ -6,49 +6,62 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+from outvote.core import codec
 from outvote.core.arrays import Array
 from outvote.core.blackbox import BlackBox, Position
 from outvote.core.errors import ProtocolError
+from outvote.core.protocol import PROTOCOL, Failure, Hello, R, Request, Start
 from outvote.core.target import Outcome, Run, Target
 from outvote.core.wire import Channel, Closed, Silence
 
-# Loads the package from its own folder, without exposing the site-packages it may lie in:
-# the worker may run in another environment with other versions of everything.
+# Loads the package from its own folder, without exposing the site-packages it may lie in: the
+# worker may run in another environment with other versions of everything. Before anything is
+# imported, the current folder goes from the path: what lies beside a model is not to be run.
 _BOOTSTRAP = """
-import importlib.util, json, sys
-init, fd, settings = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
-sys.path[:0] = settings["path"]
+import sys
+sys.path[:] = [place for place in sys.path if place not in ("", ".")]
+import importlib.util, json
+init, fd, parent, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), json.loads(sys.argv[4])
+sys.path[:0] = path
 spec = importlib.util.spec_from_file_location(
     "outvote", init, submodule_search_locations=[init.rpartition("/")[0]])
 module = sys.modules["outvote"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 from outvote.worker.main import serve
-serve(fd, settings)
+serve(fd, parent)
 """
-_ONE_THREAD = dict.fromkeys(
-    (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "TF_NUM_INTRAOP_THREADS",
-        "TF_NUM_INTEROP_THREADS",
-        "NUMEXPR_NUM_THREADS",
+_SETTINGS = {
+    "PYTHONSAFEPATH": "1",  # for what a worker starts in its turn
+    **dict.fromkeys(
+        (
+            "OMP_NUM_THREADS",
+            "OPENBLAS_NUM_THREADS",
+            "MKL_NUM_THREADS",
+            "TF_NUM_INTRAOP_THREADS",
+            "TF_NUM_INTEROP_THREADS",
+            "NUMEXPR_NUM_THREADS",
+        ),
+        "1",
     ),
-    "1",
-)
+}
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")  # colours, which some frameworks put into errors
 _LOG_BYTES = 64 << 10
+_LAST_WORDS = 5.0  # seconds for a worker that hung up to end
+_FAMILY = 1.0  # seconds between two looks at the processes that a worker has started
 
 
 @dataclass(frozen=True)
@@ -60,6 +73,10 @@ class Limits:
     memory_bytes: int | None = None
 
 
+Patience = Callable[[], float]
+"""Seconds without a step forward that are waited for; they may become fewer meanwhile."""
+
+
 class _OutOfMemory(Exception):  # noqa: N818 - becomes an Outcome, never leaves this file
     pass
 
@@ -67,41 +84,42 @@ class _OutOfMemory(Exception):  # noqa: N818 - becomes an Outcome, never leaves 
 class Process:
     """A started worker. After any failure it is dead and has to be replaced."""
 
-    def __init__(
-        self, target: Target, folder: Path, settings: dict[str, Any], limits: Limits
-    ) -> None:
+    def __init__(self, target: Target, folder: Path, settings: Start, limits: Limits) -> None:
         self.target = target
+        self._settings = settings
         self._limits = limits
-        folder.mkdir(parents=True, exist_ok=True)
-        box_path = folder / f"{os.getpid()}-{time.monotonic_ns()}.box"
-        self._box = BlackBox(box_path)
+        self._folder = folder
+        folder.mkdir(parents=True)
+        self._box = BlackBox(folder / "box")
         ours, theirs = socket.socketpair()
-        self._channel = Channel(ours)
-        full = {
-            "worker": f"{target.dialect}.workers.{target.worker}",
-            "backend": target.backend,
-            "mode": target.mode,
-            "setup": str(target.setup.absolute()) if target.setup else None,
-            "path": [str(folder.absolute()) for folder in target.path],
-            "blackbox": str(box_path),
-            "parent": os.getpid(),
-            **settings,
-        }
         init = Path(__file__).parent.parent / "__init__.py"
-        self._popen = subprocess.Popen(
-            [
-                str(target.python or sys.executable),
-                *("-c", _BOOTSTRAP, str(init), str(theirs.fileno()), json.dumps(full)),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**_environment(), **_ONE_THREAD, **target.env},
-            pass_fds=[theirs.fileno()],
-            start_new_session=True,
-        )
-        theirs.close()
+        arguments = (init, theirs.fileno(), os.getpid())
+        path = json.dumps([str(folder.absolute()) for folder in target.path])
+        try:
+            self._popen = subprocess.Popen(
+                [
+                    str(target.python or sys.executable),
+                    *("-c", _BOOTSTRAP, *map(str, arguments), path),
+                    f"outvote worker: {target.name}",  # for whoever lists processes
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**_environment(), **_SETTINGS, **target.env},
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+        except OSError:
+            ours.close()
+            shutil.rmtree(folder)
+            raise
+        finally:
+            theirs.close()
+        self._channel = Channel(ours)
         self._log = _Tail(self._popen.stdout)
+        self._reaped = False
+        self._own = psutil.Process(self._popen.pid)
+        self._looked = (0.0, 0)  # at what it has started: when, and how much memory that held
         self.peak_bytes = 0
 
     @property
@@ -112,72 +130,105 @@ class Process:
     def pid(self) -> int:
         return self._popen.pid
 
-    def greet(self) -> Run:
-        """Wait for the worker's first message: its versions and settings."""
-        return self._await(self._limits.start_seconds, steps=0)
-
-    def ask(self, message: dict[str, Any], arrays: Sequence[Array] = (), steps: int = 0) -> Run:
-        """Send a request and wait for its answer; `steps` forward moves extend the patience."""
-        before = self.position  # steps of a session go on being counted over its requests
-        self._box.note(*((0, steps) if steps else (before.done, before.total)))
-        try:
-            self._channel.send(message, arrays)
-        except Closed:
-            return self._post_mortem(time.monotonic())
-        return self._await(self._limits.silence_seconds, steps)
-
-    def kill(self) -> None:
-        """End the worker and everything it started."""
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
-        self._popen.wait()
-        self._log.join()
-        self._channel.close()
-
     @property
     def alive(self) -> bool:
-        return self._popen.poll() is None
+        return not self._reaped and not _has_ended(self._popen)
 
-    def _await(self, patience: float, steps: int) -> Run:
+    def greet(self) -> Run[Hello]:
+        """Tell the worker who it is, and wait for its first words: its versions and settings."""
+        run = self._asked(
+            Hello, *codec.written(self._settings), lambda: self._limits.start_seconds, steps=0
+        )
+        if run.ok and run.reply.protocol != PROTOCOL:
+            told = f"it speaks version {run.reply.protocol} of the protocol, not {PROTOCOL}"
+            return self._failed(Outcome.ERROR, told, time.monotonic())
+        return run
+
+    def ask(self, request: Request[R], patience: Patience | None = None) -> Run[R]:
+        """Send a request and wait for its answer."""
+        before = self.position  # steps of a session go on being counted over its requests
+        steps = request.steps
+        self._box.note(*((0, steps) if steps else (before.done, before.total)))
+        data, arrays = codec.written(request)
+        message = {"op": type(request).__name__, "request": data}
+        kind: Any = request.reply
+        return self._asked(kind, message, arrays, patience or self._full_patience, steps)
+
+    def end(self) -> None:
+        """Stop the worker and everything it started, without waiting for it."""
+        if not self._reaped:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._popen.pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """End the worker and take away what it held. Its number is free for others then."""
+        if self._reaped:
+            return
+        self.end()  # while the system still keeps its number, so that no other group is hit
+        self._popen.wait()
+        self._reaped = True
+        self._log.join()
+        self._channel.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _full_patience(self) -> float:
+        return self._limits.silence_seconds
+
+    def _asked(
+        self,
+        kind: type[R],
+        message: dict[str, Any],
+        arrays: list[Array],
+        patience: Patience,
+        steps: int,
+    ) -> Run[R]:
         began = time.monotonic()
         watch = _Watch(self, patience, steps)
-        while True:
-            try:
-                reply, arrays = self._channel.receive(watch.deadline, watch.tick)
-            except Closed:
-                return self._post_mortem(began)
-            except Silence:
-                if watch.moved() or time.monotonic() < watch.deadline:
-                    continue
-                return self._failed(
-                    Outcome.HANG, f"no progress for {patience:.0f} s; stopped", began
-                )
-            except _OutOfMemory as error:
-                return self._failed(Outcome.MEMORY, str(error), began)
-            except ProtocolError as error:
-                return self._failed(Outcome.GARBAGE, str(error), began)
-            return self._finished(reply, arrays, began)
+        try:
+            self._channel.send(message, arrays, watch.deadline, watch.tick)
+            while True:
+                try:
+                    reply, results = self._channel.receive(watch.deadline, watch.tick)
+                    break
+                except Silence:
+                    if not watch.moved():
+                        raise
+            return self._finished(kind, reply, results, began)
+        except Closed:
+            return self._post_mortem(began)
+        except Silence:
+            text = f"no progress for {watch.limit:.0f} s; stopped"
+            return self._failed(Outcome.HANG, text, began)
+        except _OutOfMemory as error:
+            return self._failed(Outcome.MEMORY, str(error), began)
+        except ProtocolError as error:
+            return self._failed(Outcome.GARBAGE, str(error), began)
 
-    def _finished(self, reply: dict[str, Any], arrays: list[Array], began: float) -> Run:
+    def _finished(
+        self, kind: type[R], message: dict[str, Any], arrays: list[Array], began: float
+    ) -> Run[R]:
         seconds = time.monotonic() - began
-        kind = reply.get("type")
-        if kind == "result":
-            return Run(self.target.name, Outcome.OK, reply, tuple(arrays), seconds=seconds)
-        if kind not in ("error", "refused"):
-            return self._failed(Outcome.GARBAGE, f"a reply of unknown type {kind!r}", began)
-        refused = kind == "refused"
-        text = _ANSI.sub("", str(reply.get("message", "")))
+        name, told = message.get("type"), message.get("reply")
+        if name == "result":
+            reply = codec.read(kind, told, arrays)
+            inside = float(message.get("seconds", 0.0))
+            return Run(self.target.name, Outcome.OK, reply, seconds=seconds, inside=inside)
+        if name != "failure":
+            raise ProtocolError(f"a reply of unknown type {name!r}")
+        failure = codec.read(Failure, told, arrays)
+        text = _ANSI.sub("", failure.message)
         return Run(
             self.target.name,
-            Outcome.UNSUPPORTED if reply.get("unsupported") else Outcome.ERROR,
-            reply,
-            message=text if refused else f"{reply.get('error')}: {text}",
-            layer=reply.get("layer"),
-            detail=str(reply.get("traceback", "")),
+            Outcome.UNSUPPORTED if failure.unsupported else Outcome.ERROR,
+            message=text if failure.refused else f"{failure.error}: {text}".removeprefix(": "),
+            layer=failure.layer,
+            detail=failure.traceback,
+            error=failure.error,
+            refused=failure.refused,
             seconds=seconds,
         )
 
-    def _failed(self, outcome: Outcome, message: str, began: float) -> Run:
+    def _failed(self, outcome: Outcome, message: str, began: float) -> Run[Any]:
         layer = self.position.layer
         self.kill()
         return Run(
@@ -189,25 +240,23 @@ class Process:
             seconds=time.monotonic() - began,
         )
 
-    def _post_mortem(self, began: float) -> Run:
-        try:
-            code = self._popen.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            return self._failed(Outcome.GARBAGE, "the worker closed its connection", began)
-        if code < 0:
-            name = signal.Signals(-code).name
-            if -code == signal.SIGKILL:
-                return self._failed(
-                    Outcome.MEMORY,
-                    "killed by SIGKILL, as the system does when memory runs out",
-                    began,
-                )
-            return self._failed(Outcome.CRASH, f"the process died of {name}", began)
-        return self._failed(Outcome.CRASH, f"the process exited with code {code}", began)
+    def _post_mortem(self, began: float) -> Run[Any]:
+        """What became of a worker that hung up."""
+        until = time.monotonic() + _LAST_WORDS
+        while not _has_ended(self._popen):
+            if time.monotonic() > until:
+                return self._failed(Outcome.GARBAGE, "the worker closed its connection", began)
+            time.sleep(0.005)
+        self.kill()
+        outcome, text = _cause_of_death(self._popen.returncode)
+        return self._failed(outcome, text, began)
 
     def check_peak(self) -> int:
-        """Note the memory in use now."""
-        used = resident_bytes(self._popen.pid)
+        """Note the memory in use now, by the worker and what it has started."""
+        now = time.monotonic()
+        if now - self._looked[0] > _FAMILY:
+            self._looked = (now, _memory_of_children(self._own))
+        used = resident_bytes(self._own) + self._looked[1]
         self.peak_bytes = max(self.peak_bytes, used)
         return used
 
@@ -217,19 +266,43 @@ class Process:
         limit = self._limits.memory_bytes
         if limit is not None and used > limit:
             raise _OutOfMemory(
-                f"used {used >> 20} MiB of memory, more than the limit of {limit >> 20} MiB"
+                f"held {used >> 20} MiB, more than the limit of {limit >> 20} MiB; stopped"
             )
+
+
+def _has_ended(popen: subprocess.Popen[bytes]) -> bool:
+    """Whether a process is over; the system keeps its number until it is waited for."""
+    if not hasattr(os, "waitid"):  # macOS before Python 3.13
+        return popen.poll() is not None
+    if popen.returncode is not None:
+        return True
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, popen.pid, flags) is not None
+
+
+def _cause_of_death(code: int) -> tuple[Outcome, str]:
+    if code >= 0:
+        return Outcome.CRASH, f"the process exited with code {code}"
+    if -code == signal.SIGKILL:
+        return Outcome.MEMORY, "killed by SIGKILL, as the system does when memory runs out"
+    known = {int(item): item.name for item in signal.Signals}
+    return Outcome.CRASH, f"the process died of {known.get(-code, f'signal {-code}')}"
 
 
 class _Watch:
     """Patience with a worker: renewed by each step forward, at most as often as announced."""
 
-    def __init__(self, process: Process, patience: float, steps: int) -> None:
+    def __init__(self, process: Process, patience: Patience, steps: int) -> None:
         self._process = process
         self._patience = patience
         self._renewals = steps
         self._seen = 0
-        self.deadline = time.monotonic() + patience
+        self._began = time.monotonic()
+        self.limit = patience()
+
+    def deadline(self) -> float:
+        self.limit = self._patience()
+        return self._began + self.limit
 
     def tick(self) -> None:
         self._process.check_memory()
@@ -241,7 +314,7 @@ class _Watch:
             return False
         self._renewals -= 1
         self._seen = done
-        self.deadline = time.monotonic() + self._patience
+        self._began = time.monotonic()
         return True
 
 
@@ -266,16 +339,23 @@ class _Tail:
         return self._kept.decode(errors="replace")
 
 
-def resident_bytes(pid: int) -> int:
+def resident_bytes(process: psutil.Process) -> int:
     """Memory of a process now; 0 where the system does not say."""
     try:
-        fields = Path(f"/proc/{pid}/statm").read_text().split()
-    except (FileNotFoundError, ProcessLookupError):
+        return int(process.memory_info().rss)
+    except psutil.Error:
         return 0
-    return int(fields[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def _memory_of_children(process: psutil.Process) -> int:
+    """Memory of what a process has started, and what that has."""
+    try:
+        return sum(map(resident_bytes, process.children(recursive=True)))
+    except psutil.Error:
+        return 0
 
 
 def _environment() -> dict[str, str]:
     """Our environment without what would pull our own packages into another interpreter."""
-    dropped = ("PYTHONPATH", "PYTHONHOME", "KERAS_BACKEND", "PYTHONWARNINGS")
+    dropped = ("PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS")
     return {key: value for key, value in os.environ.items() if key not in dropped}

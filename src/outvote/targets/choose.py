@@ -133,13 +133,14 @@ def _from_table(
     if "requirements" in table:
         asked = _requirements(table["requirements"], where)
         base = dialect(base.dialect).targets.with_versions(base, asked, name)
+    if "mode" in table:
+        base = _in_mode(base, str(table["mode"]), where)
     return replace(
         base,
         name=name,
         library=str(table.get("library", base.library)),
         python=_file(table, "python", folder, where) or base.python,
         setup=_file(table, "setup", folder, where) or base.setup,
-        mode=_known_mode(str(table.get("mode", base.mode)), base, where),
         env={**base.env, **_texts(table.get("env", {}), where)},
     )
 
@@ -153,12 +154,15 @@ def _file(table: Mapping[str, Any], key: str, folder: Path, where: str) -> Path 
     return path
 
 
-def _known_mode(mode: str, base: Target, where: str) -> str:
+def _in_mode(base: Target, mode: str, where: str) -> Target:
+    """The target in another of its modes, at what that costs."""
     every = (*_built_in().values(), base)
-    modes = sorted({t.mode for t in every if (t.backend, t.worker) == (base.backend, base.worker)})
+    same = [t for t in every if (t.backend, t.worker) == (base.backend, base.worker)]
+    modes = {target.mode: target for target in same}
     if mode not in modes:
-        raise UsageError(f"{where}: mode {mode!r} is unknown; {base.name} has {', '.join(modes)}")
-    return mode
+        known = ", ".join(sorted(modes))
+        raise UsageError(f"{where}: mode {mode!r} is unknown; {base.name} has {known}")
+    return replace(base, mode=mode, costs=modes[mode].costs)
 
 
 def _requirements(asked: Any, where: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ def reference_of(specimen: Specimen, blobs: BlobStore) -> Outputs | None:
     if wing.reference is None:
         return None
     states: dict[str, list[State]] = {
-        item.name: [(array, None)]
+        item.name: [State(array)]
         for item, array in zip(specimen.model.inputs, specimen.inputs, strict=True)
     }
     for layer in specimen.model.layers:
@@ -32,8 +32,8 @@ def reference_of(specimen: Specimen, blobs: BlobStore) -> Outputs | None:
         found = wing.reference.reference(layer, weights, given)
         if found is None:
             return None
-        states[layer.name] = [(array, None) for array in found]
-    arrays = tuple(states[r.producer][r.index][0] for r in specimen.model.outputs)
+        states[layer.name] = [State(array) for array in found]
+    arrays = tuple(states[r.producer][r.index].array for r in specimen.model.outputs)
     return Outputs(arrays, tuple(array.dtype.name for array in arrays))
 
 
@@ -46,5 +46,6 @@ def _with_masks(layer: Layer, states: Mapping[str, list[State]]) -> tuple[Layer,
     masks = [next(find_refs(item), None) for item in wanted]
     for place, ref in enumerate(masks[: len(given)]):
         if ref is not None:
-            given[place] = (given[place][0], states[ref.producer][ref.index][0])
+            mask = states[ref.producer][ref.index].array
+            given[place] = State(given[place].array, mask, given[place].dtype)
     return plain, given

@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from outvote.bench.bench import Bench
-from outvote.bench.reading import builds_layers, choose_reference, reader
+from outvote.bench.reading import choose_reference, reader
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.cuts import one_layer
 from outvote.core.dialect import dialect
 from outvote.core.model import Layer, Model, Ref
-from outvote.core.outputs import hidden_of
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
 from outvote.core.target import Target
@@ -141,7 +140,7 @@ class Examiner:
 
     def _slowness(self, name: str) -> tuple[bool, bool, bool]:
         target = self.targets[name]
-        return (not target.is_eager, target.setup is not None, target.backend == "jax")
+        return (not target.is_eager, target.setup is not None, "compiles_per_shape" in target.costs)
 
     def _small(self, specimen: Specimen, whole: Observation, side: Sequence[str]) -> Minimal:
         """The smallest specimen; every trial of a deadly one costs a worker, so it gets less."""
@@ -237,9 +236,12 @@ class Examiner:
         if len(whole.model.layers) != 1 or not right:
             return ()
         builder = self._builder(seen)
+        if not self.pool.targets[builder].can("make"):
+            return ()  # nobody here can say what a changed layer would be
         if builder not in self._localizers:  # it knows that worker's catalogue
             self._localizers[builder] = Localizer(self.pool, builder, seconds=self.seconds)
-        given = [(array, None) for array in whole.inputs]
+        pairs = zip(whole.model.inputs, whole.inputs, strict=True)
+        given = [State.fed(array, item.dtype) for item, array in pairs]
         names = (min(right, key=self._slowness), wrong[0])
         return tuple(self._localizers[builder].parameters(whole.last, given, names)[0])
 
@@ -269,7 +271,7 @@ class Examiner:
 
     def _builder_of(self, names: Sequence[str]) -> str:
         """Who says what layers become when they are changed: one of these, or who reads files."""
-        able = [name for name in names if builds_layers(self.targets[name])]
+        able = [name for name in names if self.targets[name].can("make")]
         if able:
             return choose_reference(able, self.targets)
         return reader(list(self.pool.targets.values())).name
@@ -296,7 +298,7 @@ class Examiner:
             hidden = [n for n in layer.inputs if n not in inner]
             states = _Tools(self.bench, name).tensors(whole, hidden)
             states |= {
-                item.name: [(array, None)]
+                item.name: [State.fed(array, item.dtype)]
                 for item, array in zip(whole.model.inputs, whole.inputs, strict=True)
             }
             if all(n in states for n in layer.inputs):
@@ -331,7 +333,5 @@ class _Tools:
         """What layers give, for the whole batch; nothing where the worker cannot say."""
         if not names:
             return {}
-        run = self.bench.run(
-            specimen, [self.name], keep=True, watch=list(names), rows=specimen.count
-        )[self.name]
-        return hidden_of(run).states if run.ok else {}
+        run = self.bench.run(specimen, [self.name], watch=names)[self.name]
+        return {name: list(found) for name, found in run.reply.watched.items()} if run.ok else {}

@@ -16,7 +16,7 @@ from outvote.bench.bench import Bench
 from outvote.bench.noise import nudged
 from outvote.core.arrays import Array
 from outvote.core.dialect import Dialect, dialect
-from outvote.core.outputs import Outputs, outputs_of
+from outvote.core.outputs import Outputs
 from outvote.core.specimen import Specimen
 from outvote.judge.compare import distance, only_width_differs
 from outvote.judge.observation import Observation
@@ -84,8 +84,7 @@ class Inquiry:
 
     def precision(self, name: str) -> Mapping[str, Any]:
         """What a target said, when it started, of the precision it computes in."""
-        told: Mapping[str, Any] = self.bench.pool.start([name])[name].reply.get("precision", {})
-        return told
+        return self.bench.pool.start([name])[name].reply.precision
 
     @cached_property
     def without_64_bits(self) -> tuple[str, ...]:
@@ -247,7 +246,7 @@ class Inquiry:
             run = self.bench.run(self.specimen.with_inputs(moved), [name])[name]
             if not run.ok:
                 return False
-            values = outputs_of(run).arrays
+            values = run.reply.outputs.arrays
             low = [np.minimum(a, b) for a, b in zip(low, values, strict=True)]
             high = [np.maximum(a, b) for a, b in zip(high, values, strict=True)]
         slack = self.seen.tolerance
@@ -295,7 +294,7 @@ class Inquiry:
             return {}
         wide = widening.float64_of(self.specimen, self.bench.pool.blobs)
         runs = self.bench.run(wide, names, exact=True)
-        return {name: outputs_of(run) for name, run in runs.items() if run.ok}
+        return {name: run.reply.outputs for name, run in runs.items() if run.ok}
 
     @cached_property
     def errors_in_float64(self) -> dict[str, float]:

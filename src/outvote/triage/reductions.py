@@ -109,7 +109,8 @@ def _begun_at(specimen: Specimen, position: int, builder: Builder) -> Specimen |
         dict.fromkeys(r for layer in rest for r in layer.refs() if r.producer not in inside)
     )
     given = {
-        item.name: array for item, array in zip(specimen.model.inputs, specimen.inputs, strict=True)
+        item.name: State.fed(array, item.dtype)
+        for item, array in zip(specimen.model.inputs, specimen.inputs, strict=True)
     }
     hidden = [ref.producer for ref in outside if ref.producer not in given]
     states = builder.tensors(specimen, list(dict.fromkeys(hidden)))
@@ -119,17 +120,14 @@ def _begun_at(specimen: Specimen, position: int, builder: Builder) -> Specimen |
     inputs: list[Input] = []
     arrays: list[Array] = []
     for number, ref in enumerate(outside):
-        array, mask = (
-            (given[ref.producer], None)
-            if ref.producer in given
-            else states[ref.producer][ref.index]
-        )
-        if mask is not None:
+        fed = ref.producer in given
+        state = given[ref.producer] if fed else states[ref.producer][ref.index]
+        if state.mask is not None:
             return None  # a mask cannot be fed to several layers at once
         names[ref] = Ref(f"x{number}")
         axis = _batch_axis(specimen.model, ref)
-        inputs.append(Input(f"x{number}", announced(array, axis), array.dtype.name, axis))
-        arrays.append(array)
+        inputs.append(Input(f"x{number}", announced(state.array, axis), state.dtype, axis))
+        arrays.append(state.array)
     layers = owned(
         replace(
             layer,

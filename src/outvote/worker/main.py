@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import os
-import re
+import signal
 import socket
+import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+from outvote.core import codec
 from outvote.core.arrays import Array
 from outvote.core.blackbox import BlackBox
 from outvote.core.blobs import BlobStore
-from outvote.core.wire import PROTOCOL, Channel, Closed
+from outvote.core.errors import ProtocolError
+from outvote.core.protocol import OPERATIONS, Failure, File, Hello, Reply, Request, Start
+from outvote.core.wire import Channel, Closed, framed
 
-Reply = tuple[dict[str, Any], Sequence[Array]]
+Handlers = Mapping[type[Request[Any]], Callable[[Any], Reply]]
+Frame = list[memoryview]
 
 
 class Refused(Exception):  # noqa: N818 - the request, not the worker, is at fault
@@ -26,18 +32,30 @@ class Refused(Exception):  # noqa: N818 - the request, not the worker, is at fau
 
 
 class Adapter(Protocol):
-    """What a worker kind offers: `describe` and one method per operation, named `do_...`."""
+    """What a worker kind offers: who it is, what it answers, and which errors are gaps."""
 
-    def describe(self) -> dict[str, Any]: ...
+    kind: str  # its name, for whoever asks what it cannot do
+
+    @property
+    def handlers(self) -> Handlers:
+        """One method for each request that it supports."""
+        ...
+
+    def describe(self) -> Hello: ...
+
+    def is_gap(self, error: Exception) -> bool:
+        """Whether an error of its library says "not supported", in words of its own."""
+        ...
 
 
 class Context:
     """What every adapter is given: its settings, the blob store, and where to note progress."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, settings: Start) -> None:
         self.settings = settings
-        self.blobs = BlobStore(Path(settings["blobs"]))
-        self._box = BlackBox(Path(settings["blackbox"]))
+        self.folder = Path(settings.folder)
+        self.blobs = BlobStore(Path(settings.blobs))
+        self._box = BlackBox(self.folder / "box")
         self.done = 0
         self.total = 0
         self.layer: str | None = None
@@ -59,67 +77,121 @@ class Context:
         self.done = done
         self._box.note(done, self.total, self.layer or "")
 
+    def placed(self, file: File, folder: Path) -> Path:
+        """A file that came as a blob, under its own name in a folder of ours."""
+        path = folder / Path(file.name).name
+        self.blobs.copy_file(file.digest, path)
+        return path
 
-def serve(fd: int, settings: dict[str, Any]) -> None:
+    def taken(self, path: Path) -> File:
+        """A file of ours as a blob."""
+        return File(path.name, self.blobs.put_file(path))
+
+
+def serve(fd: int, parent: int) -> None:
     """Answer requests on a socket until the driver hangs up."""
-    _die_with_parent(int(settings["parent"]))
+    _die_with_parent(parent)
     _be_first_to_go_when_memory_ends()
     channel = Channel(socket.socket(fileno=fd))
-    context = Context(settings)
     try:
-        module = importlib.import_module(f"outvote.dialects.{settings['worker']}")
-        adapter: Adapter = module.create(context)
-        hello = {"type": "result", "protocol": PROTOCOL, **adapter.describe()}
-    except Exception as error:
-        channel.send(_failure(error, context))
-        return
-    try:
-        channel.send(hello)
+        message, arrays = channel.receive()
+        context = Context(codec.read(Start, message, arrays))
+        try:
+            adapter = _adapter(context)
+            hello = _result(adapter.describe(), 0.0)
+        except Exception as error:
+            channel.send_frame(_failed(_failure(error, context)))
+            return
+        channel.send_frame(hello)
         while True:
-            message, arrays = channel.receive()
-            channel.send(*_answer(adapter, context, message, arrays))
+            channel.send_frame(_answer(adapter, context, *channel.receive()))
     except Closed:
         return
 
 
+def _adapter(context: Context) -> Adapter:
+    """The worker kind that the settings name."""
+    module = importlib.import_module(f"outvote.dialects.{context.settings.worker}")
+    adapter: Adapter = module.create(context)
+    return adapter
+
+
 def _answer(
     adapter: Adapter, context: Context, message: dict[str, Any], arrays: list[Array]
-) -> Reply:
+) -> Frame:
     context.layer = None
     began = time.perf_counter()
     try:
-        operation = getattr(adapter, f"do_{message.pop('op')}")
-        reply, results = operation(arrays=arrays, **message)
+        kind = _operation(message)
+        handler = adapter.handlers.get(kind)
+        if handler is None:
+            raise NotImplementedError(f"{adapter.kind} cannot {kind.deed}")
+        reply = handler(_request(kind, message, arrays))
+        if not isinstance(reply, kind.reply):
+            raise TypeError(f"{kind.__name__} was answered with a {type(reply).__name__}")
     except Exception as error:
-        return _failure(error, context), ()
-    return {"type": "result", "seconds": time.perf_counter() - began, **reply}, results
+        return _failed(_failure(error, context, adapter))
+    try:
+        return _result(reply, time.perf_counter() - began)
+    except ProtocolError as error:  # tensors of strings, complex or 8-bit numbers
+        return _failed(
+            Failure(message=f"outvote cannot take over this result: {error}", unsupported=True)
+        )
 
 
-def _failure(error: Exception, context: Context) -> dict[str, Any]:
-    return {
-        "type": "refused" if isinstance(error, Refused) else "error",
-        "error": type(error).__name__,
-        "unsupported": isinstance(error, NotImplementedError) or _is_gap(str(error)),
-        "message": str(error),
-        "traceback": traceback.format_exc(),
-        "layer": context.layer,
-    }
+def _operation(message: Mapping[str, Any]) -> type[Request[Any]]:
+    found = OPERATIONS.get(str(message.get("op")))
+    if found is None:
+        raise Refused(f"there is no operation {message.get('op')!r}")
+    return found
 
 
-def _is_gap(message: str) -> bool:
-    """Keras refuses some features by name, with a ValueError: a gap, like "not implemented"."""
-    return bool(re.search(r"not supported (by|on|in|with) the \w+ backend", message))
+def _request(kind: type[Request[Any]], message: Mapping[str, Any], arrays: list[Array]) -> Any:
+    try:
+        return codec.read(kind, message.get("request"), arrays)
+    except ProtocolError as error:
+        raise Refused(f"this is no request: {error}") from error
+
+
+def _result(reply: Reply, seconds: float) -> Frame:
+    data, arrays = codec.written(reply)
+    return framed({"type": "result", "seconds": seconds, "reply": data}, arrays)
+
+
+def _failed(failure: Failure) -> Frame:
+    return framed({"type": "failure", "reply": codec.written(failure)[0]})
+
+
+def _failure(error: Exception, context: Context, adapter: Adapter | None = None) -> Failure:
+    gap = isinstance(error, NotImplementedError)
+    return Failure(
+        message=str(error),
+        error=type(error).__name__,
+        refused=isinstance(error, Refused),
+        unsupported=gap or (adapter is not None and adapter.is_gap(error)),
+        traceback=traceback.format_exc(),
+        layer=context.layer,
+    )
 
 
 def _die_with_parent(parent: int) -> None:
-    """A worker must not outlive a driver that was killed, even in the middle of a request."""
+    """A worker must not outlive a driver that was killed, even in the middle of a request.
+
+    On Linux the kernel sees to it, also when a library holds the interpreter's lock; elsewhere a
+    thread does.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
     def watch() -> None:
         while os.getppid() == parent:
             time.sleep(1)
-        os._exit(1)
+        os.killpg(0, signal.SIGKILL)  # with what it has started
 
     threading.Thread(target=watch, daemon=True).start()
+
+
+_PR_SET_PDEATHSIG = 1
 
 
 def _be_first_to_go_when_memory_ends() -> None:

@@ -16,10 +16,10 @@ from outvote.campaign.probes.genome import Genome
 from outvote.core.arrays import Array
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
-from outvote.run.pool import Pool, Request
+from outvote.core.protocol import FindGradients, OpenExplorer
+from outvote.run.pool import Pool
 from outvote.search.genetic import GeneticSettings, Population
 
-FOLLOWED = ("torch", "jax", "tensorflow")  # backends with gradients, the quickest first
 _STEP = 0.5  # of the input's deviation, along the steepest gene
 
 
@@ -31,14 +31,13 @@ class Climb:
         self._names = list(names)
         self._settings = settings
         self._evolution = Evolution(pool, names, settings)
-        backends = {name: pool.targets[name].backend for name in names}
-        found = [name for b in FOLLOWED for name in names if backends[name] == b]
+        found = [name for name in names if pool.targets[name].can("gradients")]
         if not found:
             raise UsageError(
-                f"--search gradient needs a target with gradients ({', '.join(FOLLOWED)}); "
+                "--search gradient needs a target that has gradients to follow; "
                 f"received {', '.join(names)}"
             )
-        self._followed = found[0]
+        self._followed = min(found, key=lambda name: pool.targets[name].climbing_costs)
 
     def search(self, genome: Genome, rng: np.random.Generator) -> Evolved | None:
         """The farthest that a row got; None where this model has no gradients to follow."""
@@ -74,24 +73,24 @@ class Climb:
         )
 
     def _open(self, genome: Genome, inputs: Sequence[Array]) -> bool:
-        arguments = {
-            "models": [dialect(genome.model.dialect).logits.logits_model(genome.model).to_json()],
-            "sample": [self._pool.blobs.put(array) for array in inputs],
-            "kind": "any",
-            "skip": [],
-            "threshold": 0.0,
-            "batch": len(inputs[0]),
-        }
-        request = Request("explore", {"action": "open", **arguments}, steps=1)
+        request = OpenExplorer(
+            models=(dialect(genome.model.dialect).logits.logits_model(genome.model),),
+            sample=tuple(self._pool.blobs.put(array) for array in inputs),
+            kind="any",
+            skip=(),
+            threshold=0.0,
+            batch=len(inputs[0]),
+            steps=1,
+        )
         return self._pool.ask(self._followed, request).ok
 
     def _moved(self, inputs: Sequence[Array], logits: dict[str, Array]) -> list[Array] | None:
         weights = direction(logits, self._followed)
-        arguments = {"action": "steepest", "inputs": len(inputs)}
-        run = self._pool.ask(self._followed, Request("explore", arguments, [*inputs, weights]))
+        request = FindGradients(inputs=tuple(inputs), weights=(weights,))
+        run = self._pool.ask(self._followed, request)
         if not run.ok:
             return None
-        return [_stepped(x, g) for x, g in zip(inputs, run.arrays, strict=True)]
+        return [_stepped(x, g) for x, g in zip(inputs, run.reply.gradients, strict=True)]
 
 
 def direction(logits: dict[str, Array], followed: str) -> Array:

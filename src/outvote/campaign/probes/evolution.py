@@ -16,11 +16,12 @@ from outvote.campaign.probes.genome import Genome
 from outvote.core.arrays import Array
 from outvote.core.dialect import dialect
 from outvote.core.model import Model
+from outvote.core.protocol import Ran, RangesWatched, Request, RunModel, WatchRanges
 from outvote.core.target import Outcome, Run
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_all_settled, ask_each_settled
 from outvote.search.genetic import GeneticSettings, Population, inconsistency_fitness, nan_fitness
 
-_DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
 Clock = Callable[[], bool]
 
 
@@ -93,7 +94,7 @@ class Evolution:
         ]
         requests = [self._request(model, feeds) for model, feeds in cases]
         fitness = np.zeros(len(rows))
-        for i, runs in enumerate(self._pool.ask_each(self._names, requests)):
+        for i, runs in enumerate(ask_each_settled(self._pool, self._names, requests)):
             one = self._of_runs(runs, 1)
             fitness[i] = one.values[0]
             if one.failure:
@@ -102,12 +103,12 @@ class Evolution:
 
     def measure(self, model: Model, inputs: Sequence[Array]) -> tuple[dict[str, Array], Fitness]:
         """The logits of every target that gave any, and what they say of each row."""
-        runs = self._pool.ask_all(self._names, self._request(model, inputs))
-        logits = {name: run.arrays[0] for name, run in runs.items() if run.ok}
+        runs = ask_all_settled(self._pool, self._names, self._request(model, inputs))
+        logits = {name: logits_of(run) for name, run in runs.items() if run.ok}
         return logits, self._of_runs(runs, len(inputs[0]))
 
     def _of_runs(self, runs: Mapping[str, Run], count: int) -> Fitness:
-        if any(run.outcome in _DEATHS for run in runs.values()):
+        if any(run.outcome.is_death for run in runs.values()):
             return Fitness(np.zeros(count), "crash")
         ran = [run for run in runs.values() if run.ok]
         raised = any(run.outcome is Outcome.ERROR for run in runs.values())
@@ -115,39 +116,33 @@ class Evolution:
             return Fitness(np.zeros(count), "crash")
         if len(ran) < min(2, len(self._names)):  # gaps, or a model that none can run
             return Fitness(np.zeros(count))
-        logits = [np.asarray(run.arrays[0]) for run in ran]
+        logits = [np.asarray(logits_of(run)) for run in ran]
         if len(self._names) == 1:
-            bad = run_flags(ran[0])
+            bad = ran[0].reply.bad
             worst = int(bad.argmax())
             return Fitness(nan_fitness(logits[0]), "nan" if bad.any() else "", worst)
         if len({array.shape for array in logits}) > 1:
             return Fitness(np.zeros(count), "crash")
         return _judge_pair(logits)
 
-    def _request(self, model: Model, inputs: Sequence[Array]) -> Request:
-        blobs = [self._pool.blobs.put(np.ascontiguousarray(array)) for array in inputs]
+    def _request(self, model: Model, inputs: Sequence[Array]) -> Request[Ran | RangesWatched]:
+        blobs = tuple(self._pool.blobs.put(np.ascontiguousarray(array)) for array in inputs)
         if len(self._names) == 1:
             return ranges_request(model, blobs)
         cut = dialect(model.dialect).logits.logits_model(model)
-        arguments = {"model": cut.to_json(), "inputs": blobs, "batch": len(inputs[0])}
-        return Request("run", arguments, steps=len(cut.layers))
+        return RunModel(model=cut, inputs=blobs, batch=len(inputs[0]), steps=len(cut.layers))
 
 
-def ranges_request(model: Model, blobs: Sequence[str]) -> Request:
+def ranges_request(model: Model, blobs: Sequence[str]) -> WatchRanges:
     """Asks for the logits, and for the range of what every layer gives."""
     apart, ref = dialect(model.dialect).logits.logits_apart(model)
-    arguments = {
-        "model": apart.to_json(),
-        "inputs": list(blobs),
-        "wanted": [ref.producer, ref.index],
-    }
-    extra = {"module": "ranges", "call": "ranges", **arguments}
-    return Request("extra", extra, steps=len(apart.layers))
+    return WatchRanges(model=apart, inputs=tuple(blobs), wanted=ref, steps=len(apart.layers))
 
 
-def run_flags(run: Run) -> Array:
-    """Which rows hold NaN in any layer."""
-    return np.asarray(run.arrays[1], bool)
+def logits_of(run: Run[Ran | RangesWatched]) -> Array:
+    """The logits, whichever way they were asked for."""
+    reply = run.reply
+    return reply.wanted if isinstance(reply, RangesWatched) else reply.outputs.arrays[0]
 
 
 def _judge_pair(logits: Sequence[Array]) -> Fitness:

@@ -14,13 +14,11 @@ import numpy as np
 
 from outvote.campaign.oracle import Judged
 from outvote.core.model import Layer
+from outvote.core.protocol import AttemptLayer
 from outvote.core.target import Outcome, Run, Target
 from outvote.findings.finding import Finding
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
-from outvote.run.pool import Request
-
-_DEATHS = (Outcome.CRASH, Outcome.HANG, Outcome.MEMORY, Outcome.GARBAGE)
 
 
 @dataclass(frozen=True)
@@ -30,11 +28,7 @@ class Attempt:
     layer: Layer
     name: str
     value: Any
-    arguments: Mapping[str, Any]
-
-    @property
-    def request(self) -> Request:
-        return Request("extra", {"module": "attempt", "call": "attempt", **self.arguments}, steps=1)
+    request: AttemptLayer
 
     @property
     def told(self) -> str:
@@ -51,7 +45,7 @@ class Refusals(Judged):
 
     @property
     def failed(self) -> dict[str, Run]:
-        return {name: run for name, run in self.runs.items() if run.outcome in _DEATHS}
+        return {name: run for name, run in self.runs.items() if run.outcome.is_death}
 
     @property
     def accepted(self) -> list[str]:
@@ -60,11 +54,6 @@ class Refusals(Judged):
     @property
     def suspicious(self) -> bool:
         return bool(self.failed) or 0 < len(self.accepted) < len(self.runs)
-
-
-def can_attempt(target: Target) -> bool:
-    """Whether its worker can be asked to; elsewhere not knowing how would pass for a refusal."""
-    return target.worker in ("keras3", "fake")
 
 
 def draw_attempt(subject: Subject, tools: Tools, rng: np.random.Generator) -> Attempt | None:
@@ -83,8 +72,8 @@ def attempt_on(
     subject: Subject, layer: Layer, parameters: Mapping[str, Any], name: str, tools: Tools
 ) -> Attempt:
     """The layer with these parameters, of which `name` holds the illegal value."""
-    arguments = tools.attempt(layer, parameters, subject.reads(layer))
-    return Attempt(layer, name, parameters[name], arguments)
+    request = tools.attempt(layer, parameters, subject.reads(layer))
+    return Attempt(layer, name, parameters[name], request)
 
 
 def refusals(runs: Mapping[str, Run]) -> Refusals:

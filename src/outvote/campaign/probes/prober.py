@@ -16,7 +16,7 @@ from outvote.campaign.job import FuzzJob
 from outvote.campaign.probes.climb import Climb
 from outvote.campaign.probes.evolution import Evolution, Evolved
 from outvote.campaign.probes.genome import Genome
-from outvote.campaign.probes.illegal import can_attempt, draw_attempt
+from outvote.campaign.probes.illegal import draw_attempt
 from outvote.campaign.seeds import Seed
 from outvote.core.arrays import Array
 from outvote.core.case import Data
@@ -47,7 +47,7 @@ class Prober:
         """A mutant, or None where nothing of the model can be probed that way."""
         rng = np.random.default_rng([birth.seed, birth.number, 0xA0DEE])
         if birth.rule == "ILL":
-            if not all(can_attempt(self._pool.targets[name]) for name in self._names):
+            if not all(self._pool.targets[n].can("attempt") for n in self._names):
                 return None
             attempt = draw_attempt(parent, self._tools, rng)
             return Mutant(birth, root, parent, (), attempt=attempt) if attempt else None

@@ -19,7 +19,8 @@ from outvote.commands.bisect.releases import Interval, narrowed
 from outvote.core.case import Case, Data, balanced_batch, fit, load_data, random_data
 from outvote.core.dialect import dialect, inspect
 from outvote.core.errors import UsageError
-from outvote.core.outputs import Outputs, outputs_of
+from outvote.core.outputs import Outputs
+from outvote.core.protocol import RunModel
 from outvote.core.requirements import version_key
 from outvote.core.target import Outcome, Run, Target
 from outvote.core.truth import Truth
@@ -27,8 +28,9 @@ from outvote.judge.compare import Settings, distance, mismatch_of
 from outvote.judge.rounding import Rounding, model_rounding
 from outvote.judge.vote import vote
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 from outvote.run.process import Limits
+from outvote.run.settle import ask_all_settled, ask_settled
 from outvote.run.watch import Watch, silent
 from outvote.targets.environments import pip
 from outvote.targets.environments.provide import Announce, provide, unseen, yanked
@@ -173,8 +175,8 @@ class _Bench:
         if not names:
             return
         with self.watch("Running the references", self.pool, names):
-            runs = self.pool.ask_all(names, self._request())
-        outputs = {name: outputs_of(run) for name, run in runs.items() if run.ok}
+            runs = ask_all_settled(self.pool, names, self._request())
+        outputs = {name: run.reply.outputs for name, run in runs.items() if run.ok}
         if not outputs:
             told = "; ".join(f"{name}: {run.message}" for name, run in runs.items())
             raise UsageError(f"no target of --against could run the case: {told}")
@@ -231,9 +233,9 @@ class _Bench:
                 self.pool.stop(name)
                 self.found.skipped[version] = f"does not start: {_last_words(hello)}"
                 return None
-            run = self.pool.ask(name, self._request())
+            run = ask_settled(self.pool, name, self._request())
             if run.ok and not any(probe.run.ok for probe in self.found.probes.values()):
-                self.rounding = self._measured(name, outputs_of(run))
+                self.rounding = self._measured(name, run.reply.outputs)
                 self.found.tolerance = self.rounding.tolerance
             self.pool.stop(name)
         probe = self._judged(version, run)
@@ -242,8 +244,8 @@ class _Bench:
 
     def _judged(self, version: str, run: Run) -> Probe:
         first = self.found.probes.get(self.found.releases[0])
-        own = outputs_of(run) if run.ok else None
-        before = outputs_of(first.run) if first and first.run.ok else None
+        own = run.reply.outputs if run.ok else None
+        before = first.run.reply.outputs if first and first.run.ok else None
         to_reference = distance(self.reference, own) if self.reference and own else None
         consistent = None
         if self.reference is not None:
@@ -257,7 +259,7 @@ class _Bench:
         if a.consistent != b.consistent:
             return True
         if a.run.ok and b.run.ok:
-            return not self.rounding.explains(outputs_of(a.run), outputs_of(b.run))
+            return not self.rounding.explains(a.run.reply.outputs, b.run.reply.outputs)
         return _failure(a.run) != _failure(b.run)
 
     def _unmeasured(self, outputs: Mapping[str, Outputs]) -> Rounding:
@@ -272,20 +274,20 @@ class _Bench:
         ask = asking(self.pool, self.case.model, self.case.data.inputs, [name])
         return measured(rounding, {name: outputs}, ask, None)
 
-    def _request(self) -> Request:
+    def _request(self) -> RunModel:
         data: Data = self.case.data
-        arguments = {
-            "model": self.case.model.to_json(),
-            "inputs": [self.pool.blobs.put(array) for array in data.inputs],
-            "batch": balanced_batch(data.count, 32),
-        }
-        return Request("run", arguments, steps=len(self.case.model.layers))
+        return RunModel(
+            model=self.case.model,
+            inputs=tuple(self.pool.blobs.put(array) for array in data.inputs),
+            batch=balanced_batch(data.count, 32),
+            steps=len(self.case.model.layers),
+        )
 
 
 def _failure(run: Run) -> tuple[Outcome, object]:
-    return run.outcome, run.reply.get("error")
+    return run.outcome, run.error
 
 
 def _last_words(run: Run) -> str:
-    log = [] if run.reply else run.detail.strip().splitlines()
+    log = run.detail.strip().splitlines() if run.outcome.is_death else []
     return " ".join([run.message, *log[-1:]])[:300]

@@ -20,7 +20,7 @@ from outvote.commands.check.result import check_result
 from outvote.core.case import balanced_batch, load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
-from outvote.core.outputs import outputs_of
+from outvote.core.protocol import Ran, RunModel
 from outvote.core.result import Result
 from outvote.core.target import Run, Target
 from outvote.findings.blame import Blame, amplified_rounding
@@ -34,7 +34,8 @@ from outvote.judge.tolerance import CHAOTIC, HARDLY
 from outvote.localize.layers import Localization
 from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_all_settled
 from outvote.run.watch import Watch, silent
 from outvote.targets.environments.provide import Announce, provide, unseen
 from outvote.triage.confirm import confirmed
@@ -161,20 +162,20 @@ class Check:
         """The whole case on every target."""
         checked, names, data = self.checked, list(self.targets), self.case.data
         batch = balanced_batch(data.count, self.job.batch_size)
-        arguments = {
-            "model": self.case.model.to_json(),
-            "inputs": [self.pool.blobs.put(array) for array in data.inputs],
-            "batch": batch,
-        }
-        steps = len(self.case.model.layers) * max(1, -(-data.count // max(1, batch)))
+        request = RunModel(
+            model=self.case.model,
+            inputs=tuple(self.pool.blobs.put(array) for array in data.inputs),
+            batch=batch,
+            steps=len(self.case.model.layers) * max(1, -(-data.count // max(1, batch))),
+        )
 
-        def done(run: Run) -> None:  # noted at once: an interruption keeps what has finished
+        def done(run: Run[Ran]) -> None:  # noted at once: an interruption keeps what has finished
             checked.runs[run.target] = run
             if run.ok:
-                checked.outputs[run.target] = outputs_of(run)
+                checked.outputs[run.target] = run.reply.outputs
 
         with self.watch(f"Running {data.count} input{'s' * (data.count != 1)}", self.pool, names):
-            self.pool.ask_all(names, Request("run", arguments, steps=steps), done)
+            ask_all_settled(self.pool, names, request, done=done)
         checked.runs = {name: checked.runs[name] for name in names}
         checked.outputs = {name: checked.outputs[name] for name in names if name in checked.outputs}
         _require_one(checked.runs)

@@ -24,6 +24,7 @@ from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.files import save_npz
 from outvote.core.model import Model, digest_of
+from outvote.core.protocol import MeasureCoverage, OpenExplorer
 from outvote.explore.asking import ask
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
@@ -86,15 +87,15 @@ def _first(arrays: dict[str, Array], count: int | None) -> dict[str, Array]:
 
 
 def _open(pool: Pool, job: CoverageJob, model: Model, data: Data) -> list[dict[str, Any]]:
-    arguments = {
-        "models": [model.to_json()],
-        "sample": [pool.blobs.put(array) for array in data.inputs],
-        "kind": "any",
-        "skip": list(job.skip),
-        "threshold": job.threshold,
-        "batch": job.batch_size,
-    }
-    layers: list[dict[str, Any]] = ask(pool, job.target, "open", arguments).reply["layers"][0]
+    request = OpenExplorer(
+        models=(model,),
+        sample=tuple(pool.blobs.put(array) for array in data.inputs),
+        kind="any",
+        skip=tuple(job.skip),
+        threshold=job.threshold,
+        batch=job.batch_size,
+    )
+    layers = ask(pool, job.target, request).reply.layers[0]
     if not layers:
         raise UsageError(f"{job.model.name} has no layer whose neurons count; see --skip")
     return layers
@@ -103,19 +104,19 @@ def _open(pool: Pool, job: CoverageJob, model: Model, data: Data) -> list[dict[s
 def _measured(
     pool: Pool, job: CoverageJob, data: Data, profile: tuple[Array, Array] | None
 ) -> State:
-    arguments = {
-        "inputs": [pool.blobs.put(array) for array in data.inputs],
-        "profiled": profile is not None,
-        "section_count": job.sections,
-        "top": job.top,
-        "total": data.count,
-    }
-    run = ask(pool, job.target, "measure", arguments, profile or (), steps=data.count)
-    best, high, low, _, top, *rest = run.arrays
+    request = MeasureCoverage(
+        stored=tuple(pool.blobs.put(array) for array in data.inputs),
+        profile=() if profile is None else (profile,),
+        section_count=job.sections,
+        top=job.top,
+        total=data.count,
+        steps=data.count,
+    )
+    (rows,) = ask(pool, job.target, request).reply.models
     none = np.zeros(0)
-    sections = rest[0] if rest else np.zeros((len(best), 0), bool)
-    train_low, train_high = profile or (none, none)
-    return State(best, high, low, top, sections, train_low, train_high, data.count)
+    sections = np.zeros((len(rows.best), 0), bool) if rows.sections is None else rows.sections
+    low, high = profile or (none, none)
+    return State(rows.best, rows.high, rows.low, rows.top, sections, low, high, data.count)
 
 
 def _require_same_range(before: State, profile: tuple[Array, Array]) -> None:

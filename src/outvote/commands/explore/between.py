@@ -25,6 +25,7 @@ from outvote.core.case import fit, load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.files import named_inputs, save_npz
+from outvote.core.protocol import MoveInputs, RunModel
 from outvote.core.target import Target
 from outvote.explore.asking import ask, open_explorer
 from outvote.explore.explore import prepare, require_neurons, require_sense
@@ -36,7 +37,8 @@ from outvote.judge.distances import distance_relative
 from outvote.report import write_all
 from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_all_settled
 from outvote.run.watch import Watch, silent
 
 
@@ -159,8 +161,9 @@ def _walk(pool: Pool, job: ExploreJob, explored: Explored, names: Sequence[str],
             for kept, array in zip(best, now, strict=True):
                 kept[better] = array[better]
             if iteration < job.iterations:
-                arguments = {"inputs": len(now), "fresh": iteration == 0}
-                now = list(ask(pool, job.target, "step", arguments, [*now, weights]).arrays)
+                fresh = iteration == 0
+                request = MoveInputs(inputs=tuple(now), weights=(weights,), fresh=fresh)
+                now = list(ask(pool, job.target, request).reply.inputs)
     except KeyboardInterrupt:
         _save(best, out)
         raise
@@ -171,14 +174,15 @@ def _outputs(
     pool: Pool, job: ExploreJob, explored: Explored, names: Sequence[str], inputs: Sequence[Array]
 ) -> dict[str, Array]:
     """First output of every target that can run the model; the others are left to the check."""
-    arguments = {
-        "model": explored.subjects[0].model.to_json(),
-        "inputs": [pool.blobs.put(array) for array in inputs],
-        "batch": min(job.batch_size, len(inputs[0])),
-    }
-    steps = len(explored.subjects[0].model.layers) * -(-len(inputs[0]) // job.batch_size)
-    runs = pool.ask_all(names, Request("run", arguments, steps=steps))
-    found = {name: run.arrays[0] for name, run in runs.items() if run.ok}
+    model = explored.subjects[0].model
+    request = RunModel(
+        model=model,
+        inputs=tuple(pool.blobs.put(array) for array in inputs),
+        batch=min(job.batch_size, len(inputs[0])),
+        steps=len(model.layers) * -(-len(inputs[0]) // job.batch_size),
+    )
+    runs = ask_all_settled(pool, names, request)
+    found = {name: run.reply.outputs.arrays[0] for name, run in runs.items() if run.ok}
     if job.target.name not in found:
         run = runs[job.target.name]
         raise UsageError(f"{run.target} cannot run the model: {run.message}")

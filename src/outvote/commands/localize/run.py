@@ -18,13 +18,15 @@ from outvote.core.case import Data, fit, load_data, random_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
-from outvote.core.outputs import Outputs, outputs_of
+from outvote.core.outputs import Outputs
+from outvote.core.protocol import RunModel
 from outvote.judge.compare import distance
 from outvote.localize.parameters import Localizer, Located
 from outvote.report import write_all
 from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_all_settled
 from outvote.run.watch import Watch, silent
 
 _RANDOM_INPUTS = 16
@@ -92,11 +94,14 @@ def _data(job: LocalizeJob, model: Model) -> Data:
 
 
 def _outputs(pool: Pool, model: Model, data: Data, names: Sequence[str]) -> dict[str, Outputs]:
-    blobs = [pool.blobs.put(array) for array in data.inputs]
-    arguments = {"model": model.to_json(), "inputs": blobs, "batch": min(data.count, 32)}
-    steps = len(model.layers) * -(-data.count // 32)
-    runs = pool.ask_all(names, Request("run", arguments, steps=steps))
-    found = {n: outputs_of(r) for n, r in runs.items() if r.ok}
+    request = RunModel(
+        model=model,
+        inputs=tuple(pool.blobs.put(array) for array in data.inputs),
+        batch=min(data.count, 32),
+        steps=len(model.layers) * -(-data.count // 32),
+    )
+    runs = ask_all_settled(pool, names, request)
+    found = {n: r.reply.outputs for n, r in runs.items() if r.ok}
     if len(found) < 2:
         told = "; ".join(f"{n}: {r.message[:200]}" for n, r in runs.items() if not r.ok)
         raise UsageError(f"fewer than two targets can run the model, nothing to compare: {told}")

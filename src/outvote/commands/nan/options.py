@@ -74,8 +74,8 @@ def _nan(options: argparse.Namespace) -> int:
     chosen = choose_for(dialect_of(seed.model), [options.target], config.targets, config.folder)
     terminal = Terminal(options.quiet)
     (target,) = provide(chosen, (), terminal.announce)
-    if target.worker not in ("keras3", "fake"):
-        raise UsageError(f"{target.name} cannot watch its layers; choose a backend of Keras 3")
+    if not target.can("ranges"):
+        raise UsageError(f"{target.name} cannot watch its layers; choose another --target")
     if not target.is_eager:
         raise UsageError(
             f"layers are watched one by one, and {target.name} compiles them together; "

@@ -7,6 +7,7 @@ out of their type before NaN came up.
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,12 @@ from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.files import named_inputs, save_npz
 from outvote.core.model import Model
+from outvote.core.protocol import Save
 from outvote.report import write_all
 from outvote.report.folder import prepare_folder, saved
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_settled
 from outvote.run.watch import Watch, silent
 from outvote.search.genetic import LEVELS
 
@@ -119,11 +122,10 @@ def _kept(found: Evolved) -> set[str]:
 
 def _layers(pool: Pool, name: str, found: Evolved) -> list[dict[str, Any]]:
     blobs = [pool.blobs.put(np.ascontiguousarray(array)) for array in found.inputs]
-    run = pool.ask(name, ranges_request(found.model, blobs))
+    run = ask_settled(pool, name, ranges_request(found.model, blobs))
     if not run.ok:
         return []
-    keys = ("layer", "layer_kind", "smallest", "largest", "nans", "infinities")
-    return [dict(zip(keys, row, strict=True)) for row in run.reply["layers"]]
+    return [asdict(seen) for seen in run.reply.layers]
 
 
 def _write(pool: Pool, name: str, found: Evolved, out: Path) -> str:
@@ -131,9 +133,10 @@ def _write(pool: Pool, name: str, found: Evolved, out: Path) -> str:
     folder = out / "nan"
     folder.mkdir(parents=True, exist_ok=True)
     save_npz(folder / "inputs.npz", named_inputs(found.inputs))
-    arguments = {"model": found.model.to_json(), "path": str((folder / "model.keras").absolute())}
-    saved_model = pool.ask(name, Request("save", arguments))
-    if not saved_model.ok:
+    saved_model = ask_settled(pool, name, Save(model=found.model))
+    if saved_model.ok:
+        pool.blobs.copy_file(saved_model.reply.file.digest, folder / "model.keras")
+    else:
         (folder / "not-saved.txt").write_text(f"{saved_model.message}\n{saved_model.detail}")
     return "nan"
 

@@ -22,6 +22,7 @@ from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
+from outvote.core.protocol import AskModels, MoveInputs
 from outvote.explore.asking import ask
 from outvote.explore.explore import open_in, require_two
 from outvote.explore.job import Explored, ExploreJob
@@ -100,7 +101,7 @@ def _evidence(pool: Pool, job: ExploreJob, explored: Explored) -> Evidence | Non
     """What the pollution did, and inputs that show it; None where no confidence has moved."""
     assert explored.data is not None
     seeds = explored.data.inputs[0]
-    clean, polluted = ask(pool, job.target, "ask", arrays=[seeds]).arrays
+    clean, polluted = ask(pool, job.target, AskModels(inputs=(seeds,))).reply.answers
     explored.tried = len(seeds)
     true, false, moved = moved_confidence(clean, polluted)
     if not moved > _SIGN:
@@ -130,14 +131,14 @@ def _climb(pool: Pool, job: ExploreJob, seeds: Array, true: int, false: int, cla
     now, shown = seeds, np.zeros(len(seeds), bool)
     evidence = seeds.copy()
     for iteration in range(job.iterations + 1):
-        answers = ask(pool, job.target, "ask", arrays=[now]).arrays
+        answers = ask(pool, job.target, AskModels(inputs=(now,))).reply.answers
         clean, polluted = (answer.argmax(axis=1) for answer in answers)
         new = (clean == true) & (polluted == false) & ~shown
         evidence[new], shown = now[new], shown | new
         if shown.all() or iteration == job.iterations:
             break
-        arguments = {"inputs": 1, "fresh": iteration == 0}
-        (now,) = ask(pool, job.target, "step", arguments, [now, *weights]).arrays
+        request = MoveInputs(inputs=(now,), weights=tuple(weights), fresh=iteration == 0)
+        (now,) = ask(pool, job.target, request).reply.inputs
     return evidence[shown]
 
 

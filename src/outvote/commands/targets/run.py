@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from outvote.core.dialect import dialect
+from outvote.core.protocol import Hello, Ran, RunModel
 from outvote.core.target import Run, Target
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_settled
 from outvote.run.watch import Watch
 from outvote.targets.choose import install_hint, missing_packages
 from outvote.targets.environments.provide import is_built, provide
@@ -50,23 +52,23 @@ def describe_targets(known: Mapping[str, Target], watch: Watch) -> list[Health]:
     ]
 
 
-def _probed(pool: Pool, target: Target) -> Run:
+def _probed(pool: Pool, target: Target) -> Run[Ran]:
     model, arrays, _ = dialect(target.dialect).targets.probe()
-    inputs = [pool.blobs.put(array) for array in arrays]
-    arguments = {"model": model.to_json(), "inputs": inputs, "batch": 1}
-    return pool.ask(target.name, Request("run", arguments))
+    inputs = tuple(pool.blobs.put(array) for array in arrays)
+    return ask_settled(pool, target.name, RunModel(model=model, inputs=inputs, batch=1))
 
 
-def _health(target: Target, hello: Run, run: Run | None) -> Health:
+def _health(target: Target, hello: Run[Hello], run: Run[Ran] | None) -> Health:
     name = target.name
     if run is None:
         return Health(name, "broken", remedy=hello.message)
-    versions = ", ".join(f"{k} {v}" for k, v in hello.reply["versions"].items())
-    precision = ", ".join(f"{k} {v}" for k, v in hello.reply["precision"].items())
+    versions = ", ".join(f"{k} {v}" for k, v in hello.reply.versions.items())
+    precision = ", ".join(f"{k} {v}" for k, v in hello.reply.precision.items())
     if not run.ok:
         return Health(name, "broken", versions, precision, run.message)
     _, _, right = dialect(target.dialect).targets.probe()
-    if not np.array_equal(run.arrays[0], right):
-        given = f"a small sum gave {run.arrays[0].tolist()}, not {right.tolist()}"
+    (found,) = run.reply.outputs.arrays
+    if not np.array_equal(found, right):
+        given = f"a small sum gave {found.tolist()}, not {right.tolist()}"
         return Health(name, "broken", versions, precision, given)
     return Health(name, "ok", versions, precision)

@@ -23,6 +23,8 @@ def _classic(backend: str, keras: str) -> Target:
         requirements=(keras,),
         recipe=backend,
         plain=backend,
+        capabilities=frozenset({"step", "versions"}),
+        costs=frozenset({"compiles", *(["compiles_for_minutes"] if backend == "theano" else [])}),
     )
 
 

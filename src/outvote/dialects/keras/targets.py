@@ -26,7 +26,17 @@ OVERLAID = ("keras", "keras-mxnet")
 _NUMPY_BORROWS = {"jax": ("*Conv*", "*STFT*", "*FFT*", "MaxPooling*", "AveragePooling*")}
 
 
-def _keras(name: str, needs: str | None = None, **more: Any) -> Target:
+_KERAS3 = frozenset({"read", "save", "make", "attempt", "ranges", "watch", "step", "versions"})
+_TRAINS = frozenset({"gradients", "train"})
+
+
+def _keras(
+    name: str,
+    needs: str | None = None,
+    can: frozenset[str] = frozenset({"float64"}),
+    costs: frozenset[str] = frozenset(),
+    **more: Any,
+) -> Target:
     """Keras 3 on the backend of that name; `needs` is the package it stands on."""
     needs = needs or name
     return Target(
@@ -37,17 +47,34 @@ def _keras(name: str, needs: str | None = None, **more: Any) -> Target:
         backend=name,
         packages=("keras", needs),
         extra=needs,
+        capabilities=_KERAS3 | can,
+        costs=costs,
         **more,
     )
 
 
-_TENSORFLOW, _JAX, _TORCH, _OPENVINO = map(_keras, ("tensorflow", "jax", "torch", "openvino"))
+_WIDE_AND_TRAINS = _TRAINS | {"float64"}
+_TENSORFLOW = _keras("tensorflow", can=_WIDE_AND_TRAINS, costs=frozenset({"differentiates_slowly"}))
+_JAX = _keras("jax", can=_WIDE_AND_TRAINS, costs=frozenset({"compiles_per_shape"}))
+_TORCH = _keras("torch", can=_WIDE_AND_TRAINS)
 _NUMPY = _keras("numpy", needs="jax", borrows=_NUMPY_BORROWS)
+_OPENVINO = _keras("openvino", can=frozenset(), costs=frozenset({"compiles"}))
 
 
-def _mode(base: Target, mode: str, library: str | None = None) -> Target:
-    name = f"{base.name}:{mode}"
-    return replace(base, name=name, mode=mode, library=library or base.library)
+_GRAPH = frozenset({"compiles"})
+
+
+def _mode(
+    base: Target, mode: str, library: str | None = None, costs: frozenset[str] = _GRAPH
+) -> Target:
+    """Another mode of a backend, which mostly compiles a model as one graph."""
+    return replace(
+        base,
+        name=f"{base.name}:{mode}",
+        mode=mode,
+        library=library or base.library,
+        costs=base.costs | costs,
+    )
 
 
 _MODERN: Mapping[str, Target] = {
@@ -56,16 +83,22 @@ _MODERN: Mapping[str, Target] = {
         _TENSORFLOW,
         _mode(_TENSORFLOW, "graph"),
         _mode(_TENSORFLOW, "xla", library="jax"),  # both compile through XLA: one vote
-        _mode(_TENSORFLOW, "no-onednn"),
+        _mode(_TENSORFLOW, "no-onednn", costs=frozenset()),
         _JAX,
         _mode(_JAX, "jit"),
         _TORCH,
-        _mode(_TORCH, "compile"),
+        _mode(_TORCH, "compile", costs=_GRAPH | {"compiles_slowly"}),
         _NUMPY,
         _OPENVINO,
         _mode(_OPENVINO, "dynamic"),
         _mode(_OPENVINO, "fast"),
-        Target("fake", dialect="keras", worker="fake", library="fake"),
+        Target(
+            "fake",
+            dialect="keras",
+            worker="fake",
+            library="fake",
+            capabilities=_KERAS3 - {"versions"},
+        ),
     )
 }
 _READERS = {
@@ -97,7 +130,7 @@ def helpers(targets: Iterable[Target]) -> list[Target]:
 def with_versions(base: Target, requirements: tuple[str, ...], name: str) -> Target:
     """A target with other versions of its packages, under another name."""
     asked = merged(base.requirements, requirements)
-    if base.worker not in ("keras3", "keras2"):
+    if not base.can("versions"):
         raise UsageError(f"target {name!r}: {base.name} has no versions to choose from")
     if is_classic(asked) and base.worker != "keras2":
         classic = classic_of(base, asked, name)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from outvote.core.protocol import KindsListed
 from outvote.dialects.keras.mutate.parameters import PARAMETERS, Parameter, parameter
 from outvote.dialects.keras.mutate.values import FIRST, LEFT_ALONE, Draw
 
@@ -132,16 +133,16 @@ class Catalogue:
     not_covered: Mapping[str, str]
 
     @staticmethod
-    def of(found: Mapping[str, Any]) -> Catalogue:
-        """From a worker's answer to `catalogue`."""
+    def of(found: KindsListed) -> Catalogue:
+        """From a worker's answer."""
         kinds, missing = {}, {}
-        for name, parameters in found["kinds"].items():
+        for name, parameters in found.kinds.items():
             reason = _why_not(name, parameters)
             if reason:
                 missing[name] = reason
             else:
                 kinds[name] = _kind(name, parameters)
-        return Catalogue(kinds, tuple(found["activations"]), missing)
+        return Catalogue(kinds, tuple(found.activations), missing)
 
     def fitting(self, rank: int) -> list[Kind]:
         """Kinds for float tensors of that rank."""

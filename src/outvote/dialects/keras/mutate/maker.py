@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from outvote.core import codec
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Layer, Ref, Weight
-from outvote.core.target import Outcome, Run
+from outvote.core.protocol import LayerMade, MakeLayer
+from outvote.core.target import Run
 from outvote.mutate.subject import Spec
-from outvote.run.pool import Request
+from outvote.run.pool import Ask
+from outvote.run.settle import settled
 
 _REMEMBERED = 4096
-_KILLS = 3  # in a row, before a kill is put down to the layer
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,7 @@ class Made:
 class Maker:
     """Asks a worker what layers become, and remembers. `refused` counts what Keras would not."""
 
-    def __init__(self, ask: Callable[[Request], Run], blobs: BlobStore) -> None:
+    def __init__(self, ask: Ask, blobs: BlobStore) -> None:
         self._ask = ask
         self._made: OrderedDict[str, Made | None] = OrderedDict()
         self.blobs = blobs
@@ -55,45 +57,35 @@ class Maker:
         With `tried` also where the layer gives another shape than it announces, so that no
         layer behind it could be built.
         """
-        arguments = {
-            "kind": kind,
-            "parameters": parameters,
-            "given": [[spec.shape, spec.dtype] for spec in given],
-            "joined": joined,
-            "tried": tried,
-        }
-        key = json.dumps(arguments, sort_keys=True)
+        request = MakeLayer(
+            kind=kind,
+            parameters=parameters,
+            given=tuple((spec.shape, spec.dtype) for spec in given),
+            joined=joined,
+            tried=tried,
+        )
+        key = json.dumps(codec.written(request)[0], sort_keys=True)
         if key not in self._made:
-            self._made[key] = self._asked(arguments)
+            self._made[key] = self._asked(request)
             if len(self._made) > _REMEMBERED:
                 self._made.popitem(last=False)
         self._made.move_to_end(key)
         self.refused += self._made[key] is None
         return self._made[key]
 
-    def _asked(self, arguments: Mapping[str, Any]) -> Made | None:
-        run = self._answer(arguments)
+    def _asked(self, request: MakeLayer) -> Made | None:
+        run = self._answer(request)
         if not run.ok:
             return None
-        return Made(
-            run.reply["spec"],
-            tuple((name, tuple(shape), dtype) for name, shape, dtype in run.reply["weights"]),
-            tuple(Spec(tuple(shape), dtype) for shape, dtype in run.reply["outputs"]),
-            arguments["joined"],
-            run.arrays,
-            run.reply.get("kwargs", {}),
-        )
+        reply = run.reply
+        outputs = tuple(Spec(shape, dtype) for shape, dtype in reply.outputs)
+        return Made(reply.spec, reply.weights, outputs, request.joined, reply.firsts, reply.kwargs)
 
-    def _answer(self, arguments: Mapping[str, Any]) -> Run:
-        """What Keras says of a layer. A worker that is killed meanwhile says nothing: ask again."""
-        run = self._ask(Request("make", arguments))
-        for _ in range(_KILLS):
-            if run.outcome is not Outcome.MEMORY:
-                break
-            run = self._ask(Request("make", arguments))
-        if run.outcome in (Outcome.CRASH, Outcome.HANG, Outcome.GARBAGE, Outcome.MEMORY):
-            # It died of the layer itself: that must not keep the layer from the other targets.
-            run = self._ask(Request("make", {**arguments, "tried": False}))
+    def _answer(self, request: MakeLayer) -> Run[LayerMade]:
+        """What Keras says of a layer; of one that it dies of, what it says without trying it."""
+        run = settled(self._ask, request, self._ask(request))
+        if run.outcome.is_death:  # that must not keep the layer from the other targets
+            run = self._ask(replace(request, tried=False))
         return run
 
     def layer(self, made: Made, name: str, reads: Sequence[Ref], rng: np.random.Generator) -> Layer:

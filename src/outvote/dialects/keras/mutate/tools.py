@@ -11,12 +11,14 @@ import numpy as np
 from outvote.core.blobs import BlobStore
 from outvote.core.errors import UsageError
 from outvote.core.model import Layer
+from outvote.core.protocol import AttemptLayer, ListKinds
 from outvote.dialects.keras.mutate import variants
 from outvote.dialects.keras.mutate.catalogue import Catalogue
 from outvote.dialects.keras.mutate.maker import Maker
 from outvote.dialects.keras.mutate.parameters import parameter
 from outvote.mutate.subject import Spec
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool, asker
+from outvote.run.settle import ask_settled
 
 
 @dataclass(frozen=True)
@@ -66,22 +68,23 @@ class KerasTools:
 
     def attempt(
         self, layer: Layer, parameters: Mapping[str, Any], given: Sequence[Spec]
-    ) -> Mapping[str, Any]:
-        return {
-            "kind": layer.kind,
-            "parameters": dict(parameters),
-            "given": [[spec.shape, spec.dtype] for spec in given],
-            "joined": variants.is_joined(layer),
-        }
+    ) -> AttemptLayer:
+        return AttemptLayer(
+            kind=layer.kind,
+            parameters=dict(parameters),
+            given=tuple((spec.shape, spec.dtype) for spec in given),
+            joined=variants.is_joined(layer),
+            steps=1,
+        )
 
 
 def keras_tools(pool: Pool, reader: str) -> KerasTools:
     """The layers that the Keras of one worker has."""
-    found = pool.ask(reader, Request("catalogue", {}))
+    found = ask_settled(pool, reader, ListKinds())
     if not found.ok:
         raise UsageError(
             f"{reader} could not list the layers of its Keras: {found.message}; "
             "name a backend of Keras 3 among the targets"
         )
-    maker = Maker(lambda request: pool.ask(reader, request), pool.blobs)
+    maker = Maker(asker(pool, reader), pool.blobs)
     return KerasTools(pool.blobs, maker, Catalogue.of(found.reply))

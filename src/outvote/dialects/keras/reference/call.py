@@ -145,8 +145,9 @@ def _checked(call: Call) -> Call:
 def _filled(structure: Any, tensors: Iterator[State]) -> Any:
     if isinstance(structure, Mapping):
         if REF in structure:
-            array, mask = next(tensors)
-            return (np.asarray(array), None if mask is None else np.asarray(mask, bool))
+            state = next(tensors)
+            mask = None if state.mask is None else np.asarray(state.mask, bool)
+            return np.asarray(state.array), mask
         if "$tuple" in structure:
             return [_filled(item, tensors) for item in structure["$tuple"]]
         raise NotCovered("an argument that is an object")

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -15,12 +14,21 @@ from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.errors import UsageError
 from outvote.core.files import save_npz
-from outvote.core.target import Target
+from outvote.core.protocol import R, Request
+from outvote.core.target import Run, Target
+from outvote.core.zoo_protocol import (
+    BuildZooModel,
+    LoadDataset,
+    ModelPlan,
+    TrainZooModel,
+    ZooModelBuilt,
+)
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.dialects.keras.zoo.catalog import Entry
 from outvote.dialects.keras.zoo.samples import Samples, digits, fitted, generated
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_settled
 from outvote.run.watch import Watch, silent
 from outvote.targets.choose import choose, install_hint, missing_packages
 
@@ -82,21 +90,23 @@ class Bench:
     unfinished: Path
     watch: Watch
 
-    def ask(self, call: str, text: str, steps: int = 0, **arguments: Any) -> Any:
-        request = Request("extra", {"module": "zoo", "call": call, **arguments}, steps=steps)
+    def ask(self, text: str, request: Request[R]) -> Run[R]:
+        """The worker's answer; what it could not do is an error for the user."""
         with self.watch(text, self.pool, [self.target]):
-            run = self.pool.ask(self.target, request)
+            run = ask_settled(self.pool, self.target, request)
         if not run.ok:
-            known = run.reply.get("type") == "refused"
             reason = " ".join(run.message.split())
-            raise UsageError(reason if known else f"{text} failed on {self.target}: {reason}")
-        return {**run.reply, "seconds": run.seconds}
+            told = reason if run.refused else f"{text} failed on {self.target}: {reason}"
+            raise UsageError(told)
+        return run
 
-    def keep(self, entry: Entry, x: Array, y: Array, reply: Any) -> Made:
+    def keep(self, entry: Entry, x: Array, y: Array, run: Run[ZooModelBuilt]) -> Made:
         """Move what is finished into place, the model last: whoever sees it sees its data."""
         data = save_npz(self.out / f"{entry.name}.npz", {"x": x, "y": y})
+        self.pool.blobs.copy_file(run.reply.file.digest, self.unfinished / "model.keras")
         model = (self.unfinished / "model.keras").replace(self.out / f"{entry.name}.keras")
-        return Made(entry.name, model, data, reply["layers"], reply["weights"], reply["seconds"])
+        reply = run.reply
+        return Made(entry.name, model, data, reply.layers, reply.weights, run.seconds)
 
 
 @contextmanager
@@ -126,15 +136,10 @@ def _make_folder(out: Path) -> None:
 def build(bench: Bench, entry: Entry, seed: int) -> Made:
     """A model with random weights whose outputs depend on the input, and inputs that fit."""
     x, y = generated(entry, 3 * _INPUTS, seed)
-    reply = bench.ask(
-        "build",
-        f"Building {entry.name}",
-        spec=_spec(entry),
-        x=bench.pool.blobs.put(x[_INPUTS:]),
-        seed=seed,
-        path=str((bench.unfinished / "model.keras").absolute()),
-    )
-    return bench.keep(entry, x[:_INPUTS], y[:_INPUTS], reply)
+    stored = bench.pool.blobs.put(x[_INPUTS:])
+    request = BuildZooModel(plan=_plan(entry), x=stored, seed=seed)
+    run = bench.ask(f"Building {entry.name}", request)
+    return bench.keep(entry, x[:_INPUTS], y[:_INPUTS], run)
 
 
 @dataclass(frozen=True)
@@ -173,22 +178,24 @@ def train(
     test, rest = order[:held_out], order[held_out:]
     epochs = epochs or entry.epochs
     batch = _BATCH if len(rest) > 20 * _BATCH else _BATCH // 2
-    parts = {"x": x[rest], "y": y[rest], "x_test": x[test], "y_test": y[test]}
-    reply = bench.ask(
-        "train",
-        f"Training {entry.name} on {len(rest)} samples of {source}, epochs: {epochs}",
-        steps=epochs * -(-len(rest) // batch),
-        spec=_spec(entry),
-        data={name: bench.pool.blobs.put(part) for name, part in parts.items()},
+    put = bench.pool.blobs.put
+    request = TrainZooModel(
+        plan=_plan(entry),
+        x=put(x[rest]),
+        y=put(y[rest]),
+        x_test=put(x[test]),
+        y_test=put(y[test]),
         seed=seed,
         epochs=epochs,
         batch=batch,
         rate=entry.rate,
-        path=str((bench.unfinished / "model.keras").absolute()),
+        steps=epochs * -(-len(rest) // batch),
     )
-    made = bench.keep(entry, x[test], y[test], reply)
+    text = f"Training {entry.name} on {len(rest)} samples of {source}, epochs: {epochs}"
+    run = bench.ask(text, request)
+    made = bench.keep(entry, x[test], y[test], run)
     guess = _guess(entry, y[rest], y[test])
-    score, counts = reply["score"], (len(rest), len(test))
+    score, counts = run.reply.score, (len(rest), len(test))
     return Trained(made, source, *counts, epochs, score, guess, entry.is_classifier)
 
 
@@ -209,17 +216,18 @@ def _samples(bench: Bench, entry: Entry, given: Source, seed: int) -> tuple[Entr
 
 
 def _keras_dataset(bench: Bench, entry: Entry, name: str) -> dict[str, Array]:
-    reply = bench.ask(
-        "dataset",
-        f"Loading keras.datasets.{name}",
-        name=name,
-        vocabulary=entry.vocabulary or None,
-        length=entry.shape[0],
+    request = LoadDataset(name=name, vocabulary=entry.vocabulary or None, length=entry.shape[0])
+    reply = bench.ask(f"Loading keras.datasets.{name}", request).reply
+    get = bench.pool.blobs.get
+    return {"x": np.array(get(reply.x)), "y": np.array(get(reply.y))}
+
+
+def _plan(entry: Entry) -> ModelPlan:
+    return ModelPlan(
+        entry.name,
+        entry.family,
+        entry.shape,
+        entry.outputs,
+        entry.vocabulary,
+        entry.is_classifier,
     )
-    return {key: np.array(bench.pool.blobs.get(reply[key])) for key in ("x", "y")}
-
-
-def _spec(entry: Entry) -> dict[str, Any]:
-    """What a worker needs to know to build the model."""
-    wanted = ("name", "family", "shape", "outputs", "vocabulary")
-    return {"classifier": entry.is_classifier, **{key: getattr(entry, key) for key in wanted}}

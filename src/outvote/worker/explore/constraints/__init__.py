@@ -9,32 +9,16 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.protocol import Rules
 
 Memory = dict[str, Array]
-Move = Callable[[Array, Array, Array, Memory, "Rules"], Array]
+Move = Callable[[Array, Array, Array, Memory, Rules], Array]
 
 BUILT_IN = ("light", "occlusion", "blackout", "add-only", "integer", "none")
-
-
-@dataclass(frozen=True)
-class Rules:
-    """What a constraint must know of one input of the model. Arrays fit one instance."""
-
-    low: Array  # the legal range
-    high: Array
-    step: float  # in units of the input
-    rectangle: tuple[int, int] | None = None
-    unit: Array | None = None  # size of one whole step of an integer feature
-    increase: Array | None = None  # which features may grow
-    decrease: Array | None = None
-
-    def clip(self, x: Array) -> Array:
-        return np.clip(x, self.low, self.high).astype(x.dtype)
 
 
 def built_in(name: str) -> Move:

@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.worker.explore.constraints import Memory, Rules
+from outvote.core.protocol import Rules
+from outvote.worker.explore.constraints import Memory
 
 
 def move(x: Array, gradient: Array, seed: Array, memory: Memory, rules: Rules) -> Array:

@@ -8,13 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.worker.explore.constraints import (
-    Memory,
-    Rules,
-    over_channels,
-    window_masks,
-    window_sums,
-)
+from outvote.core.protocol import Rules
+from outvote.worker.explore.constraints import Memory, over_channels, window_masks, window_sums
 
 
 def move(x: Array, gradient: Array, seed: Array, memory: Memory, rules: Rules) -> Array:

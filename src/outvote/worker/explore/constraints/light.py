@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.worker.explore.constraints import Memory, Rules
+from outvote.core.protocol import Rules
+from outvote.worker.explore.constraints import Memory
 
 _GROWTH = 1.75
 # Of the legal range. Near 1 every picture becomes the same white or black one: such an input

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.worker.explore.constraints import Memory, Rules, normalised, permitted
+from outvote.core.protocol import Rules
+from outvote.worker.explore.constraints import Memory, normalised, permitted
 
 
 def move(x: Array, gradient: Array, seed: Array, memory: Memory, rules: Rules) -> Array:

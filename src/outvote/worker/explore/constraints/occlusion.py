@@ -8,9 +8,9 @@ from __future__ import annotations
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.protocol import Rules
 from outvote.worker.explore.constraints import (
     Memory,
-    Rules,
     normalised,
     over_channels,
     window_masks,

@@ -15,15 +15,17 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from outvote.core import protocol as ask
 from outvote.core.arrays import Array
 from outvote.core.model import Input, Layer, Model, Ref, Weight
+from outvote.core.outputs import Outputs
+from outvote.core.states import State
 from outvote.dialects.keras.workers.fake.layers import KINDS, PARAMETERS, weights_of
-from outvote.worker.main import Context, Refused, Reply
+from outvote.worker.main import Context, Handlers, Refused
 
 
 def create(context: Context) -> FakeWorker:
@@ -35,167 +37,168 @@ def create(context: Context) -> FakeWorker:
 class FakeWorker:
     """Computes a few kinds of layers; honest except for one misdeed at one layer."""
 
+    kind = "the fake target"
+
     def __init__(self, context: Context) -> None:
         self._context = context
         self._misdeed, _, self._place = os.environ.get("OUTVOTE_FAKE", ":").partition(":")
         self._weights: dict[str, Array] = {}
         self._model: Model | None = None
         self._states: dict[str, list[Array]] = {}
-        self.computed = 0
 
-    def describe(self) -> dict[str, Any]:
+    @property
+    def handlers(self) -> Handlers:
         return {
-            "versions": {"numpy": np.__version__},
-            "precision": {},
-            "python": sys.version.split()[0],
-            "platform": "fake",
+            ask.Read: self.read,
+            ask.Save: self.save,
+            ask.RunModel: self.run,
+            ask.Forget: lambda request: ask.Done(),
+            ask.WatchRanges: self.watch_ranges,
+            ask.OpenSession: self.open_session,
+            ask.StepLayer: self.step,
+            ask.CallLayer: self.call,
+            ask.CloseSession: self.close_session,
+            ask.ListKinds: self.list_kinds,
+            ask.MakeLayer: self.make,
+            ask.AttemptLayer: self.attempt,
         }
 
-    def do_read(self, arrays: list[Array], path: str, weights: str | None) -> Reply:
+    def is_gap(self, error: Exception) -> bool:
+        return False
+
+    def describe(self) -> ask.Hello:
+        return ask.Hello(
+            versions={"numpy": np.__version__},
+            precision={},
+            python=sys.version.split()[0],
+            platform="fake",
+        )
+
+    def read(self, request: ask.Read) -> ask.ModelRead:
         """Read a JSON file with `layers` (name, kind, config, inputs, weights as lists)."""
-        data = json.loads(Path(path).read_text())
+        data = json.loads(self._context.blobs.get(request.file.digest).tobytes())
         if data.get("class_name") != "FakeModel":
-            raise Refused(f"{path} is not a model of the fake target")
+            raise Refused(f"{request.file.name} is not a model of the fake target")
         layers = tuple(self._layer(item) for item in data["layers"])
         name = data["layers"][-1]["name"]
         shape, dtype = tuple(data["input"]), data.get("dtype", "float32")
         model = Model("fake", (Input("x", shape, dtype),), layers, (Ref(name),), "keras")
         specs = {} if None in shape[1:] else self._specs(model)
-        return {"model": model.to_json(), "output_shapes": [data["output"]], "specs": specs}, ()
+        return ask.ModelRead(model=model, output_shapes=[data["output"]], specs=specs)
 
-    def do_catalogue(self, arrays: list[Array]) -> Reply:
+    def list_kinds(self, request: ask.ListKinds) -> ask.KindsListed:
         parameters = {
             kind: [{"name": name, "required": True, "default": None} for name in names]
             for kind, names in PARAMETERS.items()
         }
-        return {"kinds": parameters, "activations": ["linear", "relu"]}, ()
+        return ask.KindsListed(kinds=parameters, activations=["linear", "relu"])
 
-    def do_make(
-        self,
-        arrays: list[Array],
-        kind: str,
-        parameters: Any,
-        given: list[Any],
-        joined: bool,
-        tried: bool,
-    ) -> Reply:
+    def make(self, request: ask.MakeLayer) -> ask.LayerMade:
         """What a layer would give, found by computing it on zeros."""
-        feeds = [np.zeros([2, *shape[1:]], np.float32) for shape, _ in given]
+        kind, parameters = request.kind, request.parameters
+        feeds = [np.zeros([2, *map(int, shape[1:])], np.float32) for shape, _ in request.given]  # type: ignore[arg-type]
         weights = weights_of(kind, parameters, feeds[0].shape)
         zeros = [np.zeros(shape, np.float32) for _, shape in weights]
         output = KINDS[kind](feeds, zeros, parameters)
         spec = {"kind": kind, "config": parameters, "module": None, "registered": None}
-        return {
-            "spec": {**spec, "build": None},
-            "weights": [[name, list(shape), "float32"] for name, shape in weights],
-            "outputs": [[[None, *output.shape[1:]], "float32"]],
-        }, ()
+        return ask.LayerMade(
+            spec={**spec, "build": None},
+            weights=tuple((name, shape, "float32") for name, shape in weights),
+            outputs=(((None, *output.shape[1:]), "float32"),),
+        )
 
-    def do_save(self, arrays: list[Array], model: Any, path: str) -> Reply:
-        Path(path).write_text(json.dumps(model))
-        return {}, ()
+    def save(self, request: ask.Save) -> ask.Saved:
+        path = self._context.folder / "model.json"
+        path.write_text(json.dumps(request.model.to_json()))
+        return ask.Saved(file=self._context.taken(path))
 
-    def do_run(
-        self,
-        arrays: list[Array],
-        model: Any,
-        inputs: list[str],
-        batch: int,
-        jitter: int | None = None,
-        keep: bool = False,
-        watch: Sequence[str] = (),
-        rows: int = 1,
-    ) -> Reply:
-        parsed = Model.from_json(model)
-        feeds = [self._context.blobs.get(digest) for digest in inputs]
-        self._context.begin(len(parsed.layers))
-        states = {i.name: [np.array(f)] for i, f in zip(parsed.inputs, feeds, strict=True)}
-        for position, layer in enumerate(parsed.layers):
+    def run(self, request: ask.RunModel) -> ask.Ran:
+        model, rows = request.model, request.rows
+        feeds = [self._context.blobs.get(digest) for digest in request.inputs]
+        self._context.begin(len(model.layers))
+        states = {i.name: [np.array(f)] for i, f in zip(model.inputs, feeds, strict=True)}
+        for position, layer in enumerate(model.layers):
             outputs = self._compute(layer, [states[r.producer][r.index] for r in layer.refs()])
-            if jitter is not None:
-                rng = np.random.default_rng(jitter * 1000 + position)
+            if request.jitter is not None:
+                rng = np.random.default_rng(request.jitter * 1000 + position)
                 outputs = [
                     (o * (1 + 2.0**-23 * rng.choice([-1, 1], o.shape))).astype(o.dtype)
                     for o in outputs
                 ]
             states[layer.name] = outputs
             self._context.step()
-        results = [states[ref.producer][ref.index] for ref in parsed.outputs]
-        dtypes = [r.dtype.name for r in results]
-        seen = [states[name][0][:rows] for name in watch]
-        watched = {
-            name: {"masked": [False], "dtypes": [array.dtype.name]}
-            for name, array in zip(watch, seen, strict=True)
-        }
-        return {"dtypes": dtypes, "watched": watched}, [*results, *seen]
+        results = tuple(states[ref.producer][ref.index] for ref in model.outputs)
+        seen = {name: (State(states[name][0][:rows]),) for name in request.watch}
+        return ask.Ran(outputs=Outputs(results, tuple(r.dtype.name for r in results)), watched=seen)
 
-    def do_open(self, arrays: list[Array], model: Any) -> Reply:
-        self._model = Model.from_json(model)
-        self._states = {i.name: [a] for i, a in zip(self._model.inputs, arrays, strict=True)}
-        return {}, ()
+    def open_session(self, request: ask.OpenSession) -> ask.Done:
+        self._model = request.model
+        pairs = zip(request.model.inputs, request.inputs, strict=True)
+        self._states = {item.name: [state.array] for item, state in pairs}
+        return ask.Done()
 
-    def do_step(self, arrays: list[Array], layer: str, given: list[bool] | None) -> Reply:
+    def step(self, request: ask.StepLayer) -> ask.Stepped:
         assert self._model is not None
-        found = self._model.layer(layer)
+        layer = self._model.layer(request.layer)
+        own: list[Array] | None = None
+        failed = ""
         try:
-            own = self._compute(found, [self._states[r.producer][r.index] for r in found.refs()])
-            self._states[layer] = own
-        except Exception:
-            if given is None:
+            own = self._compute(layer, [self._states[r.producer][r.index] for r in layer.refs()])
+            self._states[layer.name] = own
+        except Exception as error:
+            if request.given is None:
                 raise
-            own = []
-        reply: dict[str, Any] = {"own": [False] * len(own), "dtypes": [o.dtype.name for o in own]}
-        if given is None:
-            return reply, own
-        alone, isolated = self.do_call(arrays, layer, given)
-        return {**reply, **alone, "own_dtypes": reply["dtypes"]}, [*own, *isolated]
+            failed = f"{type(error).__name__}: {error}"
+        isolated = None if request.given is None else self._called(layer, request.given)
+        return ask.Stepped(
+            own=None if own is None else tuple(map(State, own)),
+            isolated=isolated,
+            own_error=failed,
+        )
 
-    def do_call(self, arrays: list[Array], layer: str, given: list[bool]) -> Reply:
+    def call(self, request: ask.CallLayer) -> ask.Called:
         assert self._model is not None
-        outputs = self._compute(self._model.layer(layer), arrays)
-        dtypes = [o.dtype.name for o in outputs]
-        return {"isolated": [False] * len(outputs), "dtypes": dtypes}, outputs
+        return ask.Called(outputs=self._called(self._model.layer(request.layer), request.given))
 
-    def do_close(self, arrays: list[Array]) -> Reply:
+    def close_session(self, request: ask.CloseSession) -> ask.Done:
         self._states = {}
-        return {}, ()
+        return ask.Done()
 
-    def do_extra(self, arrays: list[Array], module: str, call: str, **arguments: Any) -> Reply:
-        """The operations that Keras workers keep in modules of their own."""
-        reply: Reply = getattr(self, f"_{call}")(**arguments)
-        return reply
+    def _called(self, layer: Layer, given: Sequence[State]) -> tuple[State, ...]:
+        return tuple(map(State, self._compute(layer, [state.array for state in given])))
 
-    def _attempt(self, kind: str, parameters: Any, given: list[Any], joined: bool) -> Reply:
+    def attempt(self, request: ask.AttemptLayer) -> ask.LayerAttempted:
         """Refuses what is not a number above zero, unless `accept:KIND` is its misdeed.
 
         A misdeed at `illegal` happens here and nowhere else.
         """
-        self._context.enter(kind)
-        for name, value in parameters.items():
+        self._context.enter(request.kind)
+        for name, value in request.parameters.items():
             legal = name != "units" or (isinstance(value, int) and value > 0)
-            if not legal and (self._misdeed, self._place) != ("accept", kind):
+            if not legal and (self._misdeed, self._place) != ("accept", request.kind):
                 self.misbehave("illegal", [])
                 raise ValueError(f"{name} must be above zero; received {value!r}")
-        return {"shapes": []}, ()
+        return ask.LayerAttempted(shapes=[])
 
-    def _ranges(self, model: Any, inputs: list[str], wanted: list[Any]) -> Reply:
-        parsed = Model.from_json(model)
-        watch = [layer.name for layer in parsed.layers]
-        feeds = [self._context.blobs.get(digest) for digest in inputs]
-        count = len(feeds[0])
-        reply, found = self.do_run([], model, inputs, count, watch=watch, rows=count)
-        seen = dict(zip(watch, found[len(reply["dtypes"]) :], strict=True))
+    def watch_ranges(self, request: ask.WatchRanges) -> ask.RangesWatched:
+        model = request.model
+        names = tuple(layer.name for layer in model.layers)
+        count = len(self._context.blobs.get(request.inputs[0]))
+        ran = self.run(
+            ask.RunModel(model=model, inputs=request.inputs, batch=count, watch=names, rows=count)
+        )
+        seen = {name: states[0].array for name, states in ran.watched.items()}
         told = []
-        for layer in parsed.layers:
+        for layer in model.layers:
             flat = seen[layer.name].reshape(-1)
             finite = flat[np.isfinite(flat)]
-            ends = [float(finite.min()), float(finite.max())] if finite.size else [None, None]
-            counts = [int(np.isnan(flat).sum()), int(np.isinf(flat).sum())]
-            told.append([layer.name, layer.kind, *ends, *counts])
-        bad = np.zeros(count, np.uint8)
+            low, high = (float(finite.min()), float(finite.max())) if finite.size else (None, None)
+            nans, infinities = int(np.isnan(flat).sum()), int(np.isinf(flat).sum())
+            told.append(ask.LayerRange(layer.name, layer.kind, low, high, nans, infinities))
+        bad = np.zeros(count, bool)
         for array in seen.values():
-            bad |= np.isnan(array.reshape(count, -1)).any(axis=1).astype(np.uint8)
-        return {"layers": told}, [seen[wanted[0]], bad]
+            bad |= np.isnan(array.reshape(count, -1)).any(axis=1)
+        return ask.RangesWatched(layers=tuple(told), wanted=seen[request.wanted.producer], bad=bad)
 
     def misbehave(self, place: str, outputs: list[Array], kind: str = "") -> list[Array]:
         if not self._misdeed or self._place not in (place, kind or place, "every"):
@@ -206,10 +209,9 @@ class FakeWorker:
         self._context.enter(layer.name)
         weights = [self._context.blobs.get(w.digest) for w in layer.weights]
         output = KINDS[layer.kind](feeds, weights, layer.config)
-        self.computed += 1
         return self.misbehave(layer.name, [np.asarray(output, np.float32)], layer.kind)
 
-    def _specs(self, model: Model) -> dict[str, Any]:
+    def _specs(self, model: Model) -> dict[str, tuple[ask.Form, ...]]:
         """The shape of what every layer gives, found by computing it on zeros."""
         states = {i.name: np.zeros([2, *i.shape[1:]], np.float32) for i in model.inputs}  # type: ignore[list-item]
         for layer in model.layers:
@@ -217,7 +219,7 @@ class FakeWorker:
             feeds = [states[ref.producer] for ref in layer.refs()]
             states[layer.name] = KINDS[layer.kind](feeds, weights, layer.config)
         return {
-            layer.name: [[[None, *states[layer.name].shape[1:]], "float32"]]
+            layer.name: (((None, *states[layer.name].shape[1:]), "float32"),)
             for layer in model.layers
         }
 

@@ -19,7 +19,7 @@ from outvote.core.states import State
 from outvote.dialects.keras.workers.keras2 import layers as keras2_layers
 
 Tensor = Any
-Program = Callable[[Sequence[State]], tuple[list[State], list[str]]]
+Program = Callable[[Sequence[State]], tuple[State, ...]]
 
 
 def forget() -> None:
@@ -125,10 +125,10 @@ def alone(layer: Layer, builder: Builder, given: Sequence[State]) -> Program:
     """One layer as a function of its input tensors."""
     states: dict[str, dict[int, Tensor]] = {}
     inputs: list[Tensor] = []
-    for ref, (array, mask) in zip(layer.refs(), given, strict=True):
-        tensor = _input(array, array.dtype.name)
+    for ref, state in zip(layer.refs(), given, strict=True):
+        tensor = _input(state.array, state.dtype)
         inputs.append(tensor)
-        if mask is not None:
+        if state.mask is not None:
             raise NotImplementedError("masks are not translated to Keras 2")
         states.setdefault(ref.producer, {})[ref.index] = tensor
     outputs = builder.call(layer, states)  # type: ignore[arg-type]
@@ -139,9 +139,9 @@ def alone(layer: Layer, builder: Builder, given: Sequence[State]) -> Program:
 def _program(inputs: Sequence[Tensor], outputs: Sequence[Tensor]) -> Program:
     function = _function(list(inputs), [_copied(tensor) for tensor in outputs])
 
-    def program(states: Sequence[State]) -> tuple[list[State], list[str]]:
-        arrays = [np.asarray(result) for result in function([array for array, _ in states])]
-        return [(array, None) for array in arrays], [array.dtype.name for array in arrays]
+    def program(states: Sequence[State]) -> tuple[State, ...]:
+        results = function([state.array for state in states])
+        return tuple(State(np.asarray(result)) for result in results)
 
     return program
 

@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import tree
 
-from outvote.core.arrays import Array
+from outvote.core.protocol import KindsListed, LayerMade, MakeLayer
 from outvote.dialects.keras.workers.keras3.graph import zeros_for_weights
 from outvote.dialects.keras.workers.keras3.inference import inference_arguments
 from outvote.worker.main import Refused
@@ -21,13 +21,13 @@ _MATTERS_NOT = ("_initializer", "_regularizer", "_constraint")
 NESTED = "$layer"  # {"$layer": [kind, parameters]} among parameters is a layer of its own
 
 
-def catalogue() -> dict[str, Any]:
+def catalogue() -> KindsListed:
     """Every layer class with its parameters, and every activation that needs nothing but x."""
     classes = _classes()
-    return {
-        "kinds": {name: _parameters(classes[name]) for name in sorted(classes)},
-        "activations": sorted(filter(_plain, vars(keras.activations))),
-    }
+    return KindsListed(
+        kinds={name: _parameters(classes[name]) for name in sorted(classes)},
+        activations=sorted(filter(_plain, vars(keras.activations))),
+    )
 
 
 @functools.cache
@@ -69,44 +69,40 @@ def _plain(name: str) -> bool:
 _NOT_ACTIVATIONS = ("get", "serialize", "deserialize")
 
 
-def make(
-    kind: str, parameters: Mapping[str, Any], given: Sequence[Any], joined: bool, tried: bool
-) -> tuple[dict[str, Any], list[Array]]:
+def make(request: MakeLayer) -> LayerMade:
     """Build a layer on symbolic tensors: its serialised form, its weights, what comes out.
 
-    `given` are [shape, dtype] of what it reads; `joined` says that it takes them as one list.
     Weights that are not floats (states of random generators) come with their first values.
-    With `tried` the layer is also called on zeros: some kinds announce another shape than
-    they give.
     """
-    tensors = [keras.KerasTensor(shape, dtype) for shape, dtype in given]
+    tensors = [keras.KerasTensor(shape, dtype) for shape, dtype in request.given]
     with zeros_for_weights():
-        layer = instance(kind, parameters)
-        outputs = tree.flatten(_called(layer, tensors, joined))
-    if tried:
-        _require_announced(layer, given, joined, outputs)
+        layer = instance(request.kind, request.parameters)
+        outputs = tree.flatten(_called(layer, tensors, request.joined))
+    if request.tried:
+        _require_announced(layer, request.given, request.joined, outputs)
     weights, firsts = [], []
     for variable in layer.weights:
         dtype = keras.backend.standardize_dtype(variable.dtype)
-        weights.append([variable.name, list(variable.shape), dtype])
+        weights.append((variable.name, tuple(variable.shape), dtype))
         if "float" not in dtype:
             firsts.append(np.asarray(keras.ops.convert_to_numpy(variable)))
     spec = keras.saving.serialize_keras_object(layer)
-    return {
-        "spec": {
+    return LayerMade(
+        spec={
             "kind": spec["class_name"],
             "config": spec["config"],
             "module": spec["module"],
             "registered": spec["registered_name"],
             "build": spec.get("build_config"),
         },
-        "kwargs": inference_arguments(layer),
-        "weights": weights,
-        "outputs": [
-            [list(tensor.shape), keras.backend.standardize_dtype(tensor.dtype)]
+        kwargs=inference_arguments(layer),
+        weights=tuple(weights),
+        outputs=tuple(
+            (tuple(tensor.shape), keras.backend.standardize_dtype(tensor.dtype))
             for tensor in outputs
-        ],
-    }, firsts
+        ),
+        firsts=tuple(firsts),
+    )
 
 
 def _called(layer: Any, tensors: Sequence[Any], joined: bool) -> Any:

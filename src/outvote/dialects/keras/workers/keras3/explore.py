@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from keras import ops
 
-from outvote.core.answers import Oracle
+from outvote.core import protocol
 from outvote.core.arrays import Array
-from outvote.core.model import Model
+from outvote.core.protocol import NeuronRows, Rules
 from outvote.dialects.keras.workers.keras3.graph import Tensor, Workshop
 from outvote.dialects.keras.workers.keras3.models import OneModel, few_channels
 from outvote.worker.explore.climb import Inputs, Search, Settings
-from outvote.worker.explore.constraints import Memory, Move, Rules, built_in
+from outvote.worker.explore.constraints import Memory, Move, built_in
 from outvote.worker.explore.neurons import Activations, sections
-from outvote.worker.main import Context, Refused, Reply
+from outvote.worker.main import Context, Refused
+from outvote.worker.scripts import run_script
 
 _LOOK = 8  # inputs that are looked at to know the shapes of all layers
 
@@ -33,12 +32,7 @@ class Explorer:
         context: Context,
         backend: Any,
         workshop: Workshop,
-        models: list[Any],
-        sample: list[str],
-        kind: str,
-        skip: list[str],
-        threshold: float,
-        batch: int,
+        request: protocol.OpenExplorer,
     ) -> None:
         if not hasattr(backend, "differentiate"):
             raise Refused(
@@ -47,13 +41,13 @@ class Explorer:
             )
         self._context = context
         self._backend = backend
-        self._threshold = threshold
-        self._batch = batch
-        backend.set_wide("float64" in json.dumps(models))
-        parsed = [Model.from_json(model) for model in models]
-        self._narrow = few_channels(parsed)
-        self._models = [OneModel(model, workshop, kind, skip) for model in parsed]
-        feeds = [np.array(context.blobs.get(digest)[:_LOOK]) for digest in sample]
+        self._threshold = request.threshold
+        self._batch = request.batch
+        self._narrow = few_channels(request.models)
+        self._models = [
+            OneModel(model, workshop, request.kind, request.skip) for model in request.models
+        ]
+        feeds = [np.array(context.blobs.get(digest)[:_LOOK]) for digest in request.sample]
         with backend.no_gradients():
             for model in self._models:
                 model.prepare(feeds)
@@ -68,12 +62,12 @@ class Explorer:
         self._found: Inputs = []  # by the last search
         self._walk: tuple[Inputs, list[Memory]] = [], []
 
-    def describe(self) -> dict[str, Any]:
+    def describe(self) -> protocol.ExplorerOpened:
         layers = [
             [{"name": x.name, "kind": x.kind, "neurons": x.width} for x in model.layers]
             for model in self._models
         ]
-        return {"layers": layers, "widths": self.widths}
+        return protocol.ExplorerOpened(layers=layers, widths=tuple(self.widths))
 
     # What the search asks of its models (worker/explore/climb.py).
 
@@ -103,76 +97,65 @@ class Explorer:
 
     # What the driver asks.
 
-    def prepare(
-        self,
-        arrays: list[Array],
-        constraint: str,
-        rules: list[dict[str, Any]],
-        oracle: dict[str, Any],
-        settings: dict[str, Any],
-        total: int,
-    ) -> Reply:
-        """Begin a search. The arrays hold, per input of the models, what `rules` names."""
-        waiting = list(arrays)
-        parsed = [_rules(rule, waiting) for rule in rules]
-        move = _move(constraint)
+    def prepare(self, request: protocol.PrepareSearch) -> protocol.Done:
+        """Begin a search."""
+        move = self._move(request)
         self._search = Search(
             self,
-            Oracle(oracle["kind"], oracle["tolerance"], tuple(oracle["edges"])),
-            [move] * len(parsed),
-            parsed,
-            Settings(**settings),
+            request.oracle,
+            [move] * len(request.rules),
+            list(request.rules),
+            Settings(request.lambda1, request.lambda2, request.iterations, request.seed),
         )
-        self._total = total
-        return {}, ()
+        self._total = request.total
+        return protocol.Done()
 
-    def search(
-        self, arrays: list[Array], seeds: list[str], start: int, stop: int, cycle: int, done: int
-    ) -> Reply:
+    def search(self, request: protocol.SearchSeeds) -> protocol.SeedsSearched:
         """Lead the seeds from `start` to `stop` to differences; `keep` says which ones count."""
         assert self._search is not None
-        inputs = [np.array(self._context.blobs.get(digest)[start:stop]) for digest in seeds]
+        start, stop = request.start, request.stop
+        inputs = [np.array(self._context.blobs.get(d)[start:stop]) for d in request.seeds]
         count = stop - start
         began = time.process_time()
         self._context.begin(self._total)
         found = self._search.run(
             inputs,
             np.arange(start, stop),
-            cycle,
-            lambda share: self._context.reach(done + int(share * count)),
+            request.cycle,
+            lambda share: self._context.reach(request.done + int(share * count)),
         )
         self._found = found.inputs
-        reply = {
-            "tried": found.tried,
-            "unmoved": found.unmoved,
-            "flat": found.flat,
-            "first": found.first,
-            "cpu": time.process_time() - began,
-        }
-        return reply, [
-            found.index,
-            found.iterations,
-            found.chosen,
-            found.already,
-            *found.inputs,
-            *found.answers,
-            *found.before,
-        ]
+        return protocol.SeedsSearched(
+            tried=found.tried,
+            unmoved=found.unmoved,
+            flat=found.flat,
+            first=found.first,
+            cpu=time.process_time() - began,
+            index=found.index,
+            iterations=found.iterations,
+            chosen=found.chosen,
+            already=found.already,
+            inputs=tuple(found.inputs),
+            answers=tuple(found.answers),
+            before=tuple(found.before),
+        )
 
-    def keep(self, arrays: list[Array], rows: list[int]) -> Reply:
+    def keep(self, request: protocol.KeepFinds) -> protocol.FindsKept:
         """Cover these of the inputs that the last search has found; the coverage so far."""
         began = time.process_time()
-        if rows:
-            self.cover([array[rows] for array in self._found])
-        return {"cpu": time.process_time() - began}, self._best
+        if request.rows:
+            self.cover([array[list(request.rows)] for array in self._found])
+        return protocol.FindsKept(cpu=time.process_time() - began, best=tuple(self._best))
 
-    def ask(self, arrays: list[Array]) -> Reply:
+    def ask(self, request: protocol.AskModels) -> protocol.ModelAnswers:
         """Each model's answers to the inputs sent along."""
-        return {}, self.answers(arrays)
+        return protocol.ModelAnswers(answers=tuple(self.answers(list(request.inputs))))
 
-    def steepest(self, arrays: list[Array], inputs: int) -> Reply:
-        """Gradients of the weighted answers: the arrays are inputs, then weights per model."""
-        feeds, weights = arrays[:inputs], arrays[inputs:]
+    def steepest(self, request: protocol.FindGradients) -> protocol.Gradients:
+        """Gradients of the weighted answers."""
+        return protocol.Gradients(gradients=self._weighted(request.inputs, request.weights))
+
+    def _weighted(self, feeds: Sequence[Array], weights: Sequence[Array]) -> tuple[Array, ...]:
         parts = [
             self.gradients(
                 [a[i : i + self._batch] for a in feeds],
@@ -181,66 +164,46 @@ class Explorer:
             )[0]
             for i in range(0, len(feeds[0]), self._batch)
         ]
-        return {}, [np.concatenate(column) for column in zip(*parts, strict=True)]
+        return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
-    def step(self, arrays: list[Array], inputs: int, fresh: bool) -> Reply:
-        """Move all inputs once along the gradient of their weighted outputs.
-
-        The arrays are the inputs as they are now, then the weights; a `fresh` walk starts there.
-        """
+    def move(self, request: protocol.MoveInputs) -> protocol.InputsMoved:
+        """Move all inputs once along the gradient of their weighted outputs."""
         assert self._search is not None
-        now = arrays[:inputs]
-        if fresh:
+        now = list(request.inputs)
+        if request.fresh:
             self._walk = now, [{} for _ in now]
         seeds, memories = self._walk
-        _, gradients = self.steepest(arrays, inputs)
-        moved = [
+        gradients = self._weighted(now, request.weights)
+        moved = tuple(
             move(x, gradient, seed, memory, rules)
             for move, rules, x, gradient, seed, memory in zip(
                 self._search.moves, self._search.rules, now, gradients, seeds, memories, strict=True
             )
-        ]
-        return {}, moved
-
-    def measure(
-        self,
-        arrays: list[Array],
-        inputs: list[str] | None,
-        profiled: bool,
-        section_count: int,
-        top: int,
-        done: int = 0,
-        total: int = 0,
-    ) -> Reply:
-        """Coverage of a test set, per model: rows that can be merged with those of other sets.
-
-        The arrays are the inputs, unless `inputs` names blobs, then low and high of every neuron
-        on the training set where it is `profiled`.
-        """
-        count = len(self._models[0].model.inputs)
-        stored = inputs is not None
-        feeds = (
-            [self._context.blobs.get(d) for d in inputs] if inputs is not None else arrays[:count]
         )
-        profile = arrays[0 if stored else count :]
-        merged: list[list[Array]] | None = None
-        if total:
-            self._context.begin(total)
+        return protocol.InputsMoved(inputs=moved)
+
+    def measure(self, request: protocol.MeasureCoverage) -> protocol.CoverageMeasured:
+        """Coverage of a test set, per model: rows that can be merged with those of other sets."""
+        stored = [self._context.blobs.get(digest) for digest in request.stored]
+        feeds = stored or list(request.inputs)
+        merged: list[NeuronRows] | None = None
+        if request.total:
+            self._context.begin(request.total)
         for start in range(0, len(feeds[0]), self._batch):
             part = [np.array(a[start : start + self._batch]) for a in feeds]
-            rows = []
+            rows: list[NeuronRows] = []
             for k, seen in enumerate(self._activations(part)):
-                low, high = profile[2 * k : 2 * k + 2] if profiled else (None, None)
-                rows.append(_rows(seen, start, self._threshold, low, high, section_count, top))
+                profile = request.profile[k] if request.profile else None
+                rows.append(_rows(seen, start, self._threshold, profile, request))
             merged = (
                 rows
                 if merged is None
                 else [_merged(a, b) for a, b in zip(merged, rows, strict=True)]
             )
-            if total:
-                self._context.reach(done + min(start + self._batch, len(feeds[0])))
+            if request.total:
+                self._context.reach(request.done + min(start + self._batch, len(feeds[0])))
         assert merged is not None
-        return {"rows": len(merged[0])}, [array for rows in merged for array in rows]
+        return protocol.CoverageMeasured(models=tuple(merged))
 
     # How the models become programs.
 
@@ -308,6 +271,22 @@ class Explorer:
         size = next(n for n in _sizes(self._batch) if n >= count)
         return [np.concatenate([a, np.repeat(a[-1:], size - count, axis=0)]) for a in arrays]
 
+    def _move(self, request: protocol.PrepareSearch) -> Move:
+        """The constraint of that name, or the user's own."""
+        if request.script is None:
+            return built_in(request.constraint)
+        name = request.script.name
+        scope = run_script(
+            request.script, self._context.folder, "constraint file", "__constraint__"
+        )
+        move = scope.get("move")
+        if not callable(move):
+            raise Refused(
+                f"the constraint file {name} defines no function `move(x, gradient, seed, "
+                "memory, rules)`; see docs/explore.md"
+            )
+        return _checked(move, name)
+
     def _kernels(self) -> AbstractContextManager[Any]:
         """Without oneDNN where PyTorch's own kernels are faster: narrow convolutions."""
         narrow = getattr(self._backend, "for_narrow_convolutions", nullcontext)
@@ -322,28 +301,7 @@ def _sizes(batch: int) -> list[int]:
     return sizes
 
 
-def _rules(rule: dict[str, Any], waiting: list[Array]) -> Rules:
-    """Scalars stand in the rule; arrays come with the request, in the order of their names."""
-    arrays = {name: waiting.pop(0) for name in rule["arrays"]}
-    rectangle = tuple(rule["rectangle"]) if rule["rectangle"] else None
-    return Rules(step=float(rule["step"]), rectangle=rectangle, **arrays)
-
-
-def _move(constraint: str) -> Move:
-    if not constraint.endswith(".py"):
-        return built_in(constraint)
-    from outvote.worker.scripts import run_script
-
-    move = run_script(Path(constraint), "constraint file", "__constraint__").get("move")
-    if not callable(move):
-        raise Refused(
-            f"the constraint file {constraint} defines no function `move(x, gradient, seed, "
-            "memory, rules)`; see docs/explore.md"
-        )
-    return _checked(move, constraint)
-
-
-def _checked(move: Any, path: str) -> Move:
+def _checked(move: Any, name: str) -> Move:
     """A user's constraint must give inputs of the same shape, and stay in range."""
 
     def checked(x: Array, gradient: Array, seed: Array, memory: Any, rules: Rules) -> Array:
@@ -351,10 +309,10 @@ def _checked(move: Any, path: str) -> Move:
             moved = np.asarray(move(x, gradient, seed, memory, rules), x.dtype)
         except Exception as error:
             kind = type(error).__name__
-            raise Refused(f"the constraint file {path} failed with {kind}: {error}") from error
+            raise Refused(f"the constraint file {name} failed with {kind}: {error}") from error
         if moved.shape != x.shape:
             raise Refused(
-                f"the constraint file {path} made inputs of shape {moved.shape} from {x.shape}; "
+                f"the constraint file {name} made inputs of shape {moved.shape} from {x.shape}; "
                 "return as many as you are given"
             )
         return rules.clip(moved)
@@ -366,22 +324,34 @@ def _rows(
     seen: Activations,
     start: int,
     threshold: float,
-    low: Array | None,
-    high: Array | None,
-    section_count: int,
-    top: int,
-) -> list[Array]:
-    """What is kept of a batch, one row per neuron: maxima first, then minima, then hits."""
+    profile: tuple[Array, Array] | None,
+    request: protocol.MeasureCoverage,
+) -> NeuronRows:
+    """What is kept of a batch, one number per neuron."""
     scaled = np.nan_to_num(seen.scaled())
     over = scaled > threshold
     first = np.where(over.any(axis=0), over.argmax(axis=0) + start, np.iinfo(np.int64).max)
-    rows = [scaled.max(axis=0), seen.neurons.max(axis=0), seen.neurons.min(axis=0), first]
-    rows.append(seen.top(top))
-    if low is not None and high is not None:
-        rows.append(sections(seen.neurons, low, high, section_count))
-    return rows
+    return NeuronRows(
+        best=scaled.max(axis=0),
+        high=seen.neurons.max(axis=0),
+        low=seen.neurons.min(axis=0),
+        first=first,
+        top=seen.top(request.top),
+        sections=(
+            sections(seen.neurons, *profile, request.section_count) if profile is not None else None
+        ),
+    )
 
 
-def _merged(a: list[Array], b: list[Array]) -> list[Array]:
-    combine = (np.maximum, np.maximum, np.minimum, np.minimum, np.logical_or, np.logical_or)
-    return [f(x, y) for f, x, y in zip(combine, a, b, strict=False)]
+def _merged(a: NeuronRows, b: NeuronRows) -> NeuronRows:
+    sections = None
+    if a.sections is not None and b.sections is not None:
+        sections = np.logical_or(a.sections, b.sections)
+    return NeuronRows(
+        best=np.maximum(a.best, b.best),
+        high=np.maximum(a.high, b.high),
+        low=np.minimum(a.low, b.low),
+        first=np.minimum(a.first, b.first),
+        top=np.logical_or(a.top, b.top),
+        sections=sections,
+    )

@@ -14,6 +14,7 @@ from keras.src.models import Functional, Sequential
 
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
+from outvote.core.protocol import Form
 from outvote.dialects.keras.workers.keras3.graph import Graph, Workshop
 from outvote.dialects.keras.workers.keras3.inference import inference_arguments
 from outvote.worker.main import Refused
@@ -21,7 +22,7 @@ from outvote.worker.main import Refused
 Tensors = dict[int, Ref]  # id of a symbolic tensor -> where it comes from in the neutral graph
 
 
-Specs = dict[str, list[list[Any]]]  # of each layer the [shape, dtype] of its outputs
+Specs = dict[str, tuple[Form, ...]]  # of what each layer gives
 
 
 def neutral(model: Any, blobs: BlobStore) -> tuple[Model, Specs]:
@@ -83,9 +84,10 @@ class _Flattener:
                 tensors[id(outer)] = inner[id(symbol)]
             return
         self._layers.append(self._layer(node, label, tensors))
-        self.specs[label] = [
-            [list(symbol.shape), backend.standardize_dtype(symbol.dtype)] for symbol in node.outputs
-        ]
+        self.specs[label] = tuple(
+            (tuple(symbol.shape), backend.standardize_dtype(symbol.dtype))
+            for symbol in node.outputs
+        )
         for index, symbol in enumerate(node.outputs):
             tensors[id(symbol)] = Ref(label, index)
 

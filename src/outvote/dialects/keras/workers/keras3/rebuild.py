@@ -3,51 +3,57 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from typing import Any
 
 import keras
 from keras import tree
 
-from outvote.core.model import Layer, Model
+from outvote.core.model import Layer
+from outvote.core.protocol import (
+    DefaultsTold,
+    LayersRebuilt,
+    RebuildLayers,
+    RebuiltLayer,
+    TellDefaults,
+)
 from outvote.dialects.keras.workers.keras3.graph import Graph, Workshop, spec_of, zeros_for_weights
-from outvote.worker.main import Context, Reply
+from outvote.worker.main import Context
 
 
-def rebuild(context: Context, model: Any, shapes: Sequence[Sequence[int]]) -> Reply:
+def rebuild(context: Context, request: RebuildLayers) -> LayersRebuilt:
     """The full configuration and the weights of every layer on inputs of these shapes."""
-    parsed = Model.from_json(model)
+    model = request.model
     workshop = Workshop(context.blobs, False, {})
-    graph = Graph(parsed, workshop, context.enter)
+    graph = Graph(model, workshop, context.enter)
     states: dict[str, list[Any]] = {
         item.name: [keras.KerasTensor(tuple(shape), item.dtype)]
-        for item, shape in zip(parsed.inputs, shapes, strict=True)
+        for item, shape in zip(model.inputs, request.shapes, strict=True)
     }
     told = []
-    for layer in parsed.layers:
+    for layer in model.layers:
         context.enter(layer.name)
         with zeros_for_weights():
             made = workshop.revive({**spec_of(layer), "build_config": None})
             args, kwargs = graph.filled(layer, states)
             states[layer.name] = list(tree.flatten(made(*args, **kwargs)))
         told.append(
-            {
-                "config": keras.saving.serialize_keras_object(made)["config"],
-                "origin": {"build": made.get_build_config()},
-                "weights": [
-                    [v.name, list(v.shape), keras.backend.standardize_dtype(v.dtype)]
+            RebuiltLayer(
+                keras.saving.serialize_keras_object(made)["config"],
+                {"build": made.get_build_config()},
+                tuple(
+                    (v.name, tuple(v.shape), keras.backend.standardize_dtype(v.dtype))
                     for v in made.weights
-                ],
-            }
+                ),
+            )
         )
-    return {"layers": told}, ()
+    return LayersRebuilt(layers=tuple(told))
 
 
-def defaults(context: Context, model: Any) -> Reply:
+def defaults(context: Context, request: TellDefaults) -> DefaultsTold:
     """What each layer's configuration is when it is given only what it must be given."""
-    parsed = Model.from_json(model)
     workshop = Workshop(context.blobs, False, {})
-    return {"defaults": {layer.name: _defaults(layer, workshop) for layer in parsed.layers}}, ()
+    found = {layer.name: _defaults(layer, workshop) for layer in request.model.layers}
+    return DefaultsTold(defaults=found)
 
 
 def _defaults(layer: Layer, workshop: Workshop) -> dict[str, Any]:

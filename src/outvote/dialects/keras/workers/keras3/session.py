@@ -7,10 +7,10 @@ from typing import Any
 
 from outvote.core.arrays import Array
 from outvote.core.model import Layer, Model
-from outvote.core.states import State, pack, unpack
-from outvote.dialects.keras.workers.keras3.backends import to_tensor
+from outvote.core.protocol import Stepped
+from outvote.core.states import State
+from outvote.dialects.keras.workers.keras3.backends import to_tensor, typed
 from outvote.dialects.keras.workers.keras3.graph import Graph, Workshop, get_mask, set_mask
-from outvote.worker.main import Reply
 
 
 class Session:
@@ -19,7 +19,7 @@ class Session:
     def __init__(
         self,
         model: Model,
-        inputs: Sequence[Array],
+        inputs: Sequence[State],
         workshop: Workshop,
         compiler: Callable[..., Any],
         enter: Callable[[str], None],
@@ -30,47 +30,44 @@ class Session:
         self._last_use = model.last_use()
         self._ready: tuple[Any, Any] = (None, None)  # the program of the layer in progress
         self._states: dict[str, list[State]] = {
-            item.name: [(array, None)] for item, array in zip(model.inputs, inputs, strict=True)
+            item.name: [state] for item, state in zip(model.inputs, inputs, strict=True)
         }
 
-    def step(self, name: str, arrays: list[Array], given: list[Any] | None) -> Reply:
+    def step(self, name: str, given: Sequence[State] | None) -> Stepped:
         """The layer on own tensors (kept), then on the given ones; both come back.
 
         Own tensors may be missing or unfit, because an earlier layer went wrong; then only the
         given ones count. Without given ones, an error is the answer.
         """
         position, layer = self._layers[name]
+        own: tuple[State, ...] | None = None
+        failed = ""
         try:
             feeds = [(ref, self._states[ref.producer][ref.index]) for ref in layer.refs()]
-            own, dtypes = self._program_for(layer, feeds)([state for _, state in feeds])
-            self._states[name] = own
-        except Exception:
+            own = self._program_for(layer, feeds)([state for _, state in feeds])
+            self._states[name] = list(own)
+        except Exception as error:
             if given is None:
                 raise
-            own, dtypes = [], []
+            failed = f"{type(error).__name__}: {error}"
         for producer in layer.inputs:
             if self._last_use[producer] == position:
                 self._states.pop(producer, None)
-        header, sent = pack(own)
-        reply = {"own": header, "dtypes": dtypes}
-        if given is None:
-            return reply, sent
-        alone, also = self.call(name, arrays, given)
-        return {**reply, **alone, "own_dtypes": dtypes}, [*sent, *also]
+        isolated = None if given is None else self.call(name, given)
+        return Stepped(own=own, isolated=isolated, own_error=failed)
 
-    def call(self, name: str, arrays: list[Array], given: list[Any]) -> Reply:
+    def call(self, name: str, given: Sequence[State]) -> tuple[State, ...]:
         """The layer on the given tensors alone."""
         _, layer = self._layers[name]
-        feeds = list(zip(layer.refs(), unpack(given, arrays), strict=True))
-        outputs, dtypes = self._program_for(layer, feeds)([state for _, state in feeds])
-        header, sent = pack(outputs)
-        return {"isolated": header, "dtypes": dtypes}, sent
+        feeds = list(zip(layer.refs(), given, strict=True))
+        outputs: tuple[State, ...] = self._program_for(layer, feeds)([s for _, s in feeds])
+        return outputs
 
     def _program_for(self, layer: Layer, feeds: Sequence[tuple[Any, State]]) -> Any:
         """The layer as a function of states, compiled in this target's mode."""
         refs = [ref for ref, _ in feeds]
-        masked = [mask is not None for _, (_, mask) in feeds]
-        key = (layer.name, masked)
+        masked = [state.mask is not None for _, state in feeds]
+        key = (layer.name, masked, [state.dtype for _, state in feeds])
         if self._ready[0] == key:
             return self._ready[1]
         returned: list[bool] = []
@@ -91,21 +88,26 @@ class Session:
         self._graph.make_one(layer, lambda: forward(_tensors([state for _, state in feeds])))
         program = self._compiler(forward, self._graph.variables)
 
-        def run(states: Sequence[State]) -> tuple[list[State], list[str]]:
-            flat = [part for state in states for part in state if part is not None]
+        def run(states: Sequence[State]) -> tuple[State, ...]:
+            flat = _flat(states)
             if flat and flat[0].ndim:
                 self._graph.prepare(len(flat[0]))
             arrays, dtypes = program(flat)
             outputs, masks = arrays[: len(returned)], iter(arrays[len(returned) :])
-            paired = [
-                (array, next(masks) if has_mask else None)
-                for array, has_mask in zip(outputs, returned, strict=True)
-            ]
-            return paired, dtypes[: len(returned)]
+            return tuple(
+                State(array, next(masks) if has_mask else None, dtype)
+                for array, has_mask, dtype in zip(outputs, returned, dtypes, strict=False)
+            )
 
         self._ready = (key, run)
         return run
 
 
+def _flat(states: Sequence[State]) -> list[Array]:
+    """Tensors in their own types, each before its mask."""
+    pairs = [(typed(state.array, state.dtype), state.mask) for state in states]
+    return [part for pair in pairs for part in pair if part is not None]
+
+
 def _tensors(states: Sequence[State]) -> list[Any]:
-    return [to_tensor(part) for state in states for part in state if part is not None]
+    return [to_tensor(part) for part in _flat(states)]

@@ -10,44 +10,32 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.model import Model
+from outvote.core.protocol import ModelTrained, TrainModel
 from outvote.dialects.keras.workers.keras3.graph import Graph, Workshop
 from outvote.worker.main import Context
 
 
-def train(
-    context: Context,
-    workshop: Workshop,
-    model: Model,
-    inputs: list[list[str]],
-    labels: list[str],
-    tests: list[tuple[list[str], str]],
-    epochs: int,
-    batch: int,
-    learning_rate: float,
-    seed: int,
-) -> list[list[float]]:
-    """For each test set (inputs, labels), accuracy before training and after each epoch.
-
-    `inputs` and `labels` name one or more sets of training data, which are joined.
-    """
-    get = context.blobs.get
+def train(context: Context, workshop: Workshop, request: TrainModel) -> ModelTrained:
+    """For each test set (inputs, labels), accuracy before training and after each epoch."""
+    get, inputs, batch = context.blobs.get, request.inputs, request.batch
     x = [np.concatenate([get(part[i]) for part in inputs]) for i in range(len(inputs[0]))]
-    y = np.concatenate([get(digest) for digest in labels])
+    y = np.concatenate([get(digest) for digest in request.labels])
     sets = [
         ([np.array(get(digest)) for digest in digests], np.array(get(truth)))
-        for digests, truth in tests
+        for digests, truth in request.tests
     ]
-    keras.utils.set_random_seed(seed)
-    live = _live(model, workshop)
+    keras.utils.set_random_seed(request.seed)
+    live = _live(request.model, workshop)
     probabilities = _probabilities(live, sets[0][0], batch)
-    live.compile(keras.optimizers.Adam(learning_rate), _loss(live.output_shape[-1], probabilities))
-    context.begin(epochs * -(-len(y) // batch))
+    loss = _loss(live.output_shape[-1], probabilities)
+    live.compile(keras.optimizers.Adam(request.learning_rate), loss)
+    context.begin(request.epochs * -(-len(y) // batch))
     scores = [[_accuracy(live, *test, batch) for test in sets]]
-    for epoch in range(epochs):
+    for epoch in range(request.epochs):
         steps = _Steps(context.step)
         live.fit(x, y, batch, epochs=epoch + 1, initial_epoch=epoch, verbose=0, callbacks=[steps])
         scores.append([_accuracy(live, *test, batch) for test in sets])
-    return [list(column) for column in zip(*scores, strict=True)]
+    return ModelTrained(accuracy=[list(column) for column in zip(*scores, strict=True)])
 
 
 class _Steps(keras.callbacks.Callback):  # type: ignore[misc]

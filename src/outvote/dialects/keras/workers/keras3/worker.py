@@ -5,15 +5,21 @@ from __future__ import annotations
 import importlib
 import os
 import platform
+import re
+import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+from outvote.core import protocol as ask
+from outvote.core import zoo_protocol as zoo
 from outvote.core.arrays import Array
 from outvote.core.dtypes import asks_for
 from outvote.core.model import Model, digest_of
-from outvote.worker.main import Context, Reply
+from outvote.core.outputs import Outputs
+from outvote.core.states import State
+from outvote.worker.main import Context, Handlers
 from outvote.worker.scripts import run_script, version_of
 
 
@@ -33,221 +39,253 @@ class Backend(Protocol):
 def create(context: Context) -> KerasWorker:
     """Import Keras on the backend that the settings name, and apply the user's scripts."""
     settings = context.settings
-    backend: Any = importlib.import_module(f"{__package__}.backends.{settings['backend']}")
-    os.environ["KERAS_BACKEND"] = settings["backend"]
-    backend.before_import(settings["mode"])
+    backend: Any = importlib.import_module(f"{__package__}.backends.{settings.backend}")
+    os.environ["KERAS_BACKEND"] = settings.backend
+    backend.before_import(settings.mode)
     importlib.import_module("keras")
     backend.after_import()
-    if settings["setup"]:
-        run_script(Path(settings["setup"]), "setup script", "__main__")
+    if settings.setup:
+        run_script(settings.setup, context.folder, "setup script", "__main__")
     return KerasWorker(context, backend)
 
 
 class KerasWorker:
     """Holds the imported Keras, the layers built so far, and at most one stepping session."""
 
+    kind = "Keras 3"
+
     def __init__(self, context: Context, backend: Backend) -> None:
-        from outvote.dialects.keras.workers.keras3.graph import OutputCache, Workshop
+        from outvote.dialects.keras.workers.keras3.graph import OutputCache
 
         self._context = context
         self._backend = backend
-        self._mode: str = context.settings["mode"]
+        self._mode = context.settings.mode
         self._compile = backend.modes[self._mode]
         self._custom = self._custom_objects()
-        self._workshop = Workshop(context.blobs, bool(context.settings["allow_code"]), self._custom)
+        self._workshop = self._fresh_workshop()
         self._outputs = OutputCache()
         self._programs: dict[str, Any] = {}
         self._session: Any = None
         self._explorer: Any = None
 
-    def describe(self) -> dict[str, Any]:
-        names = ("keras", *self._backend.libraries)
+    @property
+    def handlers(self) -> Handlers:
         return {
-            "versions": {name: version_of(name) for name in names},
-            "precision": self._backend.precision(self._mode),
-            "python": platform.python_version(),
-            "platform": f"{platform.system()} {platform.machine()}",
+            ask.Read: self.read,
+            ask.Save: self.save,
+            ask.RunModel: self.run,
+            ask.Forget: self.forget,
+            ask.WatchRanges: self.watch_ranges,
+            ask.TrainModel: self.train,
+            ask.OpenSession: self.open_session,
+            ask.StepLayer: self.step,
+            ask.CallLayer: self.call,
+            ask.CloseSession: self.close_session,
+            ask.ListKinds: self.list_kinds,
+            ask.MakeLayer: self.make,
+            ask.AttemptLayer: self.attempt,
+            ask.RebuildLayers: self.rebuild,
+            ask.TellDefaults: self.defaults,
+            ask.OpenExplorer: self.open_explorer,
+            ask.PrepareSearch: lambda request: self._explorer.prepare(request),
+            ask.SearchSeeds: lambda request: self._explorer.search(request),
+            ask.KeepFinds: lambda request: self._explorer.keep(request),
+            ask.AskModels: lambda request: self._explorer.ask(request),
+            ask.FindGradients: lambda request: self._explorer.steepest(request),
+            ask.MoveInputs: lambda request: self._explorer.move(request),
+            ask.MeasureCoverage: lambda request: self._explorer.measure(request),
+            zoo.BuildZooModel: self.build_zoo_model,
+            zoo.TrainZooModel: self.train_zoo_model,
+            zoo.LoadDataset: self.load_dataset,
         }
 
-    def do_read(self, arrays: list[Array], path: str, weights: str | None) -> Reply:
-        """Read a model file and return it as neutral data; its weights go to the blob store."""
+    def describe(self) -> ask.Hello:
+        names = ("keras", *self._backend.libraries)
+        return ask.Hello(
+            versions={name: version_of(name) for name in names},
+            precision=self._backend.precision(self._mode),
+            python=platform.python_version(),
+            platform=f"{platform.system()} {platform.machine()}",
+        )
+
+    def is_gap(self, error: Exception) -> bool:
+        """Keras refuses some features by name, with a ValueError."""
+        return bool(re.search(r"not supported (by|on|in|with) the \w+ backend", str(error)))
+
+    def read(self, request: ask.Read) -> ask.ModelRead:
         from outvote.dialects.keras.workers.keras3.neutral import neutral
         from outvote.dialects.keras.workers.keras3.read import load
 
-        allow_code = bool(self._context.settings["allow_code"])
-        model = load(Path(path), Path(weights) if weights else None, self._custom, allow_code)
+        with tempfile.TemporaryDirectory(dir=self._context.folder) as folder:
+            path = self._context.placed(request.file, Path(folder))
+            weights = None
+            if request.weights is not None:
+                weights = self._context.placed(request.weights, Path(folder))
+            model = load(path, weights, self._custom, self._context.settings.allow_code)
         with self._backend.no_gradients():
             read, specs = neutral(model, self._context.blobs)
         shapes = [list(tensor.shape) for tensor in model.outputs]
-        return {"model": read.to_json(), "output_shapes": shapes, "specs": specs}, ()
+        return ask.ModelRead(model=read, output_shapes=shapes, specs=specs)
 
-    def do_catalogue(self, arrays: list[Array]) -> Reply:
-        """All kinds of layers that this Keras has, with their parameters."""
+    def list_kinds(self, request: ask.ListKinds) -> ask.KindsListed:
         from outvote.dialects.keras.workers.keras3.catalogue import catalogue
 
-        return catalogue(), ()
+        return catalogue()
 
-    def do_make(
-        self,
-        arrays: list[Array],
-        kind: str,
-        parameters: Any,
-        given: list[Any],
-        joined: bool,
-        tried: bool,
-    ) -> Reply:
-        """What a layer would be on tensors of these shapes."""
+    def make(self, request: ask.MakeLayer) -> ask.LayerMade:
         from outvote.dialects.keras.workers.keras3.catalogue import make
 
         with self._backend.no_gradients():
-            return make(kind, parameters, given, joined, tried)
+            return make(request)
 
-    def do_save(self, arrays: list[Array], model: Any, path: str) -> Reply:
-        """Write a neutral model as a `.keras` file."""
+    def attempt(self, request: ask.AttemptLayer) -> ask.LayerAttempted:
+        from outvote.dialects.keras.workers.keras3.attempt import attempt
+
+        return attempt(self._context, request)
+
+    def rebuild(self, request: ask.RebuildLayers) -> ask.LayersRebuilt:
+        from outvote.dialects.keras.workers.keras3.rebuild import rebuild
+
+        return rebuild(self._context, request)
+
+    def defaults(self, request: ask.TellDefaults) -> ask.DefaultsTold:
+        from outvote.dialects.keras.workers.keras3.rebuild import defaults
+
+        return defaults(self._context, request)
+
+    def watch_ranges(self, request: ask.WatchRanges) -> ask.RangesWatched:
+        from outvote.dialects.keras.workers.keras3.ranges import ranges
+
+        return ranges(self._context, self._workshop, request)
+
+    def save(self, request: ask.Save) -> ask.Saved:
+        """A `.keras` file."""
         from outvote.dialects.keras.workers.keras3.neutral import save
 
-        save(Model.from_json(model), self._workshop, Path(path))
-        return {}, ()
+        with tempfile.TemporaryDirectory(dir=self._context.folder) as folder:
+            path = Path(folder) / "model.keras"
+            save(request.model, self._workshop, path)
+            return ask.Saved(file=self._context.taken(path))
 
-    def do_run(
-        self,
-        arrays: list[Array],
-        model: Any,
-        inputs: list[str],
-        batch: int,
-        jitter: int | None = None,
-        keep: bool = False,
-        watch: Sequence[str] = (),
-        rows: int = 1,
-        exact: bool = False,
-    ) -> Reply:
-        """Run a model on stored inputs, batch by batch.
-
-        `jitter` moves every tensor by one unit in the last place (a seed); `keep` re-uses and
-        keeps layer outputs across requests, in eager mode. Then the first `rows` of what the
-        layers to `watch` gave come back too, behind the outputs. `exact` is for models in
-        float64: Keras narrows steps of them to float32 unless that is its default type.
-        """
+    def run(self, request: ask.RunModel) -> ask.Ran:
         import keras
 
         usual = keras.config.floatx()
-        keras.config.set_floatx("float64" if exact else usual)
+        keras.config.set_floatx("float64" if request.exact else usual)
         try:
-            return self._run(model, inputs, batch, jitter, keep, watch, rows)
+            return self._run(request)
         finally:
             keras.config.set_floatx(usual)
 
-    def _run(
-        self,
-        model: Any,
-        inputs: list[str],
-        batch: int,
-        jitter: int | None,
-        keep: bool,
-        watch: Sequence[str],
-        rows: int,
-    ) -> Reply:
+    def _run(self, request: ask.RunModel) -> ask.Ran:
         import numpy as np
 
-        parsed = self._parsed(model)
-        data = [self._context.blobs.get(digest) for digest in inputs]
-        count = len(data[0])
+        from outvote.dialects.keras.workers.keras3.backends import typed
+
+        model = self._widened(request.model)
+        data = [self._context.blobs.get(digest) for digest in request.inputs]
+        count, batch = len(data[0]), request.batch
         starts = range(0, count, batch) if count else [0]
-        cached = keep and self._is_eager and jitter is None
-        layers_each = len(parsed.layers) if self._is_eager else 1
+        cached = request.keep and self._is_eager and request.jitter is None
+        layers_each = len(model.layers) if self._is_eager else 1
         self._context.begin(len(starts) * layers_each)
         parts: list[list[Array]] = []
         names: list[str] = []
-        watched: dict[str, Any] = {}
-        seen: list[Array] = []
+        watched: dict[str, tuple[State, ...]] = {}
         with self._backend.no_gradients():
             for start in starts:
-                feeds = [np.array(item[start : start + batch]) for item in data]
+                feeds = [
+                    typed(np.array(array[start : start + batch]), item.dtype)
+                    for item, array in zip(model.inputs, data, strict=True)
+                ]
                 if cached:
-                    token = digest_of(inputs, start, batch)
-                    first = start == 0
-                    outputs, names, hidden = self._run_cached(
-                        parsed, feeds, token, watch if first else ()
-                    )
-                    if first:
-                        watched, seen = _watched(watch, hidden, rows)
+                    token = digest_of(request.inputs, start, batch)
+                    wanted = request.watch if start == 0 else ()
+                    outputs, names, hidden = self._run_cached(model, feeds, token, wanted)
+                    if wanted:
+                        watched = _watched(wanted, hidden, request.rows)
                 else:
-                    outputs, names = self._program(parsed, jitter, feeds)(feeds)
+                    outputs, names = self._program(model, request.jitter, feeds)(feeds)
                 parts.append(outputs)
                 if not self._is_eager:
                     self._context.step()
-        whole = [
+        whole = tuple(
             np.concatenate(part) if len(part) > 1 else part[0] for part in zip(*parts, strict=True)
-        ]
-        reply = {"dtypes": names, "cache_hits": self._outputs.hits, "watched": watched}
-        return reply, [*whole, *seen]
+        )
+        outputs_ = Outputs(whole, tuple(names))
+        return ask.Ran(outputs=outputs_, watched=watched, cache_hits=self._outputs.hits)
 
-    def do_forget(self, arrays: list[Array]) -> Reply:
-        """Drop every layer and output kept from earlier models."""
-        from outvote.dialects.keras.workers.keras3.graph import OutputCache, Workshop
+    def forget(self, request: ask.Forget) -> ask.Done:
+        from outvote.dialects.keras.workers.keras3.graph import OutputCache
 
-        allow_code = bool(self._context.settings["allow_code"])
-        self._workshop = Workshop(self._context.blobs, allow_code, self._custom)
+        self._workshop = self._fresh_workshop()
         self._outputs = OutputCache()
         self._programs.clear()
-        return {}, ()
+        return ask.Done()
 
-    def do_open(self, arrays: list[Array], model: Any) -> Reply:
-        """Begin a session in which layers are computed one at a time; arrays are the inputs."""
+    def open_session(self, request: ask.OpenSession) -> ask.Done:
         from outvote.dialects.keras.workers.keras3.session import Session
 
-        parsed = self._parsed(model)
-        self._context.begin(len(parsed.layers))
-        self._session = Session(parsed, arrays, self._workshop, self._compile, self._context.enter)
-        return {}, ()
+        model = self._widened(request.model)
+        self._context.begin(len(model.layers))
+        self._session = Session(
+            model, request.inputs, self._workshop, self._compile, self._context.enter
+        )
+        return ask.Done()
 
-    def do_step(self, arrays: list[Array], layer: str, given: list[Any] | None) -> Reply:
-        """Compute a layer on this target's own tensors and, if given, on another target's."""
+    def step(self, request: ask.StepLayer) -> ask.Stepped:
         with self._backend.no_gradients():
-            reply: Reply = self._session.step(layer, arrays, given)
+            reply: ask.Stepped = self._session.step(request.layer, request.given)
         self._context.step()
         return reply
 
-    def do_call(self, arrays: list[Array], layer: str, given: list[Any]) -> Reply:
-        """Compute a layer on the tensors given with the request alone."""
+    def call(self, request: ask.CallLayer) -> ask.Called:
         with self._backend.no_gradients():
-            reply: Reply = self._session.call(layer, arrays, given)
-            return reply
+            return ask.Called(outputs=self._session.call(request.layer, request.given))
 
-    def do_explore(self, arrays: list[Array], action: str, **arguments: Any) -> Reply:
-        """A request to the explorer of this worker (explore.py)."""
+    def close_session(self, request: ask.CloseSession) -> ask.Done:
+        self._session = None
+        return ask.Done()
+
+    def open_explorer(self, request: ask.OpenExplorer) -> ask.ExplorerOpened:
         from outvote.dialects.keras.workers.keras3.explore import Explorer
 
-        if action == "open":
-            self._explorer = Explorer(self._context, self._backend, self._workshop, **arguments)
-            return self._explorer.describe(), ()
-        reply: Reply = getattr(self._explorer, action)(arrays, **arguments)
-        return reply
+        self._backend.set_wide(any(asks_for(model, "float64") for model in request.models))
+        self._explorer = Explorer(self._context, self._backend, self._workshop, request)
+        opened: ask.ExplorerOpened = self._explorer.describe()
+        return opened
 
-    def do_train(self, arrays: list[Array], model: Any, **arguments: Any) -> Reply:
-        """Train a copy of a model and return its accuracy before, and after each epoch."""
-        from outvote.dialects.keras.workers.keras3.graph import Workshop
+    def train(self, request: ask.TrainModel) -> ask.ModelTrained:
+        """A copy of the model is trained: layers of its own."""
         from outvote.dialects.keras.workers.keras3.train import train
 
-        allow_code = bool(self._context.settings["allow_code"])
-        fresh = Workshop(self._context.blobs, allow_code, self._custom)  # layers of its own
-        return {"accuracy": train(self._context, fresh, self._parsed(model), **arguments)}, ()
+        self._widened(request.model)
+        return train(self._context, self._fresh_workshop(), request)
 
-    def do_close(self, arrays: list[Array]) -> Reply:
-        self._session = None
-        return {}, ()
+    def build_zoo_model(self, request: zoo.BuildZooModel) -> zoo.ZooModelBuilt:
+        from outvote.dialects.keras.workers.keras3.zoo import build
 
-    def do_extra(self, arrays: list[Array], module: str, call: str, **arguments: Any) -> Reply:
-        """An operation that lives in a module of its own, found by its name."""
-        operations = importlib.import_module(f"{__package__}.{module}")
-        reply: Reply = getattr(operations, call)(self._context, **arguments)
-        return reply
+        return build(self._context, request)
 
-    def _parsed(self, model: Any) -> Model:
+    def train_zoo_model(self, request: zoo.TrainZooModel) -> zoo.ZooModelTrained:
+        from outvote.dialects.keras.workers.keras3.zoo import train
+
+        return train(self._context, request)
+
+    def load_dataset(self, request: zoo.LoadDataset) -> zoo.DatasetLoaded:
+        from outvote.dialects.keras.workers.keras3.zoo import dataset
+
+        return dataset(self._context, request)
+
+    def _widened(self, model: Model) -> Model:
         """The model of a request; a backend that is narrow by default is widened for float64."""
-        parsed = Model.from_json(model)
-        self._backend.set_wide(asks_for(parsed, "float64"))
-        return parsed
+        self._backend.set_wide(asks_for(model, "float64"))
+        return model
+
+    def _fresh_workshop(self) -> Any:
+        from outvote.dialects.keras.workers.keras3.graph import Workshop
+
+        return Workshop(self._context.blobs, self._context.settings.allow_code, self._custom)
 
     @property
     def _is_eager(self) -> bool:
@@ -300,12 +338,12 @@ class KerasWorker:
         return *to_arrays(outputs), hidden
 
     def _custom_objects(self) -> dict[str, Any]:
-        path = self._context.settings["custom"]
-        if not path:
+        script = self._context.settings.custom
+        if script is None:
             return {}
         import keras
 
-        scope = run_script(Path(path), "custom file", "__custom__")
+        scope = run_script(script, self._context.folder, "custom file", "__custom__")
         found = {
             name: value
             for name, value in scope.items()
@@ -317,22 +355,17 @@ class KerasWorker:
 
 def _watched(
     names: Sequence[str], hidden: Sequence[Sequence[Any]], rows: int
-) -> tuple[dict[str, Any], list[Array]]:
-    """The first rows of hidden tensors and their masks: which have one, their dtypes, arrays."""
-    from outvote.core.states import pack
+) -> dict[str, tuple[State, ...]]:
+    """The first rows of hidden tensors and their masks, by layer."""
     from outvote.dialects.keras.workers.keras3.backends import to_arrays
     from outvote.dialects.keras.workers.keras3.graph import get_mask
 
-    told: dict[str, Any] = {}
-    arrays: list[Array] = []
+    found = {}
     for name, tensors in zip(names, hidden, strict=True):
         values, dtypes = to_arrays([tensor[:rows] for tensor in tensors])
         masks = [get_mask(tensor) for tensor in tensors]
-        states = [
-            (value, None if mask is None else to_arrays([mask[:rows]])[0][0])
-            for value, mask in zip(values, masks, strict=True)
-        ]
-        header, flat = pack(states)
-        told[name] = {"masked": header, "dtypes": dtypes}
-        arrays += flat
-    return told, arrays
+        found[name] = tuple(
+            State(value, None if mask is None else to_arrays([mask[:rows]])[0][0], dtype)
+            for value, mask, dtype in zip(values, masks, dtypes, strict=True)
+        )
+    return found

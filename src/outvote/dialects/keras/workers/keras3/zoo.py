@@ -5,8 +5,10 @@ The driver makes the data; it arrives as blobs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import keras
@@ -14,44 +16,47 @@ import numpy as np
 from keras.src.utils.naming import reset_uids
 
 from outvote.core.arrays import Array
+from outvote.core.protocol import File
+from outvote.core.zoo_protocol import (
+    BuildZooModel,
+    DatasetLoaded,
+    LoadDataset,
+    ModelPlan,
+    TrainZooModel,
+    ZooModelBuilt,
+    ZooModelTrained,
+)
 from outvote.dialects.keras.workers.keras3.graph import zeros_for_weights
 from outvote.dialects.keras.workers.keras3.zoo_models import make
-from outvote.worker.main import Context, Refused, Reply
+from outvote.worker.main import Context, Refused
 
 _SPREAD = 3.0  # standard deviation of logits over the inputs, as training leaves them
 _HARDLY = 1e-3  # features that move less than this from input to input carry nothing
 
 
-def build(context: Context, spec: Mapping[str, Any], x: str, seed: int, path: str) -> Reply:
-    """Write a model with random weights whose outputs depend on the input."""
+def build(context: Context, request: BuildZooModel) -> ZooModelBuilt:
+    """Make a model with random weights whose outputs depend on the input."""
     context.begin(0)
-    model = _random_model(spec, seed)
-    _calibrate(model, np.array(context.blobs.get(x)))
-    model.save(path)
-    return _figures(model), ()
+    model = _random_model(request.plan, request.seed)
+    _calibrate(model, np.array(context.blobs.get(request.x)))
+    file = _saved(context, model)
+    return ZooModelBuilt(file=file, layers=len(model.layers), weights=int(model.count_params()))
 
 
-def train(
-    context: Context,
-    spec: Mapping[str, Any],
-    data: Mapping[str, str],
-    seed: int,
-    epochs: int,
-    batch: int,
-    rate: float,
-    path: str,
-) -> Reply:
-    """Train a fresh model on blobs `x`, `y`; write it and tell its score on `x_test`, `y_test`."""
+def train(context: Context, request: TrainZooModel) -> ZooModelTrained:
+    """Train a fresh model on blobs `x`, `y`; tell its score on `x_test`, `y_test`."""
     x, y, x_test, y_test = (
-        np.array(context.blobs.get(data[key])) for key in ("x", "y", "x_test", "y_test")
+        np.array(context.blobs.get(digest))
+        for digest in (request.x, request.y, request.x_test, request.y_test)
     )
+    epochs, batch = request.epochs, request.batch
     context.begin(epochs * -(-len(x) // batch))
-    model = _random_model(spec, seed)
+    model = _random_model(request.plan, request.seed)
     for layer in _norms(model):
         layer.momentum = 0.9  # a short training makes few steps
-    labels = spec["classifier"]
+    labels = request.plan.classifier
     model.compile(
-        keras.optimizers.Adam(rate, clipnorm=1.0),
+        keras.optimizers.Adam(request.rate, clipnorm=1.0),
         "sparse_categorical_crossentropy" if labels else "mse",
         jit_compile=keras.backend.backend() == "jax",  # XLA is slow at training convolutions
     )
@@ -66,25 +71,37 @@ def train(
     else:
         scores = np.mean(np.abs(answers - y_test))
     # Without the optimizer, whose state is twice the size of the weights.
-    keras.Model(model.inputs, model.outputs, name=model.name).save(path)
-    return {**_figures(model), "score": float(scores)}, ()
+    file = _saved(context, keras.Model(model.inputs, model.outputs, name=model.name))
+    size = int(model.count_params())
+    score = float(scores)
+    return ZooModelTrained(file=file, layers=len(model.layers), weights=size, score=score)
 
 
-def dataset(context: Context, name: str, vocabulary: int, length: int) -> Reply:
+def dataset(context: Context, request: LoadDataset) -> DatasetLoaded:
     """Load one of keras.datasets, from its cache or the network; both halves as one."""
+    name = request.name
     source: Any = getattr(keras.datasets, name)
     try:
-        parts = source.load_data(**({"num_words": vocabulary} if name == "imdb" else {}))
+        parts = source.load_data(**({"num_words": request.vocabulary} if name == "imdb" else {}))
     except Exception as error:
         reason = " ".join(str(error).split())[:200]
         raise Refused(
             f"keras.datasets.{name} could not be loaded ({reason}); "
             "without a network, give a file with --data FILE.npz"
         ) from error
-    halves = [keras.utils.pad_sequences(x, length) if name == "imdb" else x for x, _ in parts]
+    padded = [x for x, _ in parts]
+    if name == "imdb":
+        padded = [keras.utils.pad_sequences(x, request.length) for x in padded]
     blobs = context.blobs
     labels = np.concatenate([np.asarray(y) for _, y in parts])
-    return {"x": blobs.put(np.concatenate(halves)), "y": blobs.put(labels)}, ()
+    return DatasetLoaded(x=blobs.put(np.concatenate(padded)), y=blobs.put(labels))
+
+
+def _saved(context: Context, model: Any) -> File:
+    with TemporaryDirectory(dir=context.folder) as folder:
+        path = Path(folder) / "model.keras"
+        model.save(path)
+        return context.taken(path)
 
 
 def _progress(context: Context, epochs: int) -> Any:
@@ -100,12 +117,12 @@ def _progress(context: Context, epochs: int) -> Any:
     return Progress()
 
 
-def _random_model(spec: Mapping[str, Any], seed: int) -> Any:
+def _random_model(plan: ModelPlan, seed: int) -> Any:
     """Weights come from NumPy, so that every backend builds the same model from a seed."""
     keras.utils.set_random_seed(seed)
     reset_uids()  # layers are named alike whatever this worker built before
     with zeros_for_weights():
-        model = make(**spec)
+        model = make(plan)
     rng = np.random.default_rng(seed)
     for layer in model.layers:
         for part in layer._flatten_layers():
@@ -171,7 +188,3 @@ def _momentum(norms: list[Any], value: float) -> Iterator[None]:
     yield
     for layer, momentum in zip(norms, before, strict=True):
         layer.momentum = momentum
-
-
-def _figures(model: Any) -> dict[str, Any]:
-    return {"layers": len(model.layers), "weights": int(model.count_params())}

@@ -6,28 +6,30 @@ them where the papers say enough. The ImageNet architectures are those of keras.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import keras
 from keras import layers
 
+from outvote.core.zoo_protocol import ModelPlan
+
 Tensor = Any
 Family = Callable[..., Tensor]
 
 
-def make(
-    name: str, family: str, shape: Sequence[int], outputs: int, classifier: bool, vocabulary: int
-) -> Any:
+def make(plan: ModelPlan) -> Any:
     """The model, with weights yet to be set; `vocabulary` above 0 means that inputs are tokens."""
-    if hasattr(keras.applications, family):
-        architecture = getattr(keras.applications, family)
-        return architecture(weights=None, input_shape=tuple(shape), classes=outputs)
-    x = keras.Input(tuple(shape), dtype="int32" if vocabulary else "float32", name="input")
-    features = _tokens(x, FAMILIES[family], vocabulary) if vocabulary else FAMILIES[family](x)
-    activation = "softmax" if classifier else None
-    answer = layers.Dense(outputs, activation=activation, name="answer")(features)
-    return keras.Model(x, answer, name=name.replace("-", "_"))
+    if hasattr(keras.applications, plan.family):
+        architecture = getattr(keras.applications, plan.family)
+        return architecture(weights=None, input_shape=plan.shape, classes=plan.outputs)
+    tokens = plan.vocabulary > 0
+    x = keras.Input(plan.shape, dtype="int32" if tokens else "float32", name="input")
+    family = FAMILIES[plan.family]
+    features = _tokens(x, family, plan.vocabulary) if tokens else family(x)
+    activation = "softmax" if plan.classifier else None
+    answer = layers.Dense(plan.outputs, activation=activation, name="answer")(features)
+    return keras.Model(x, answer, name=plan.name.replace("-", "_"))
 
 
 def lenet5(x: Tensor) -> Tensor:

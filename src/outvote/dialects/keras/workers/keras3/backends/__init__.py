@@ -43,6 +43,15 @@ def to_tensor(array: Array) -> Tensor:
     return ops.convert_to_tensor(array, dtype=array.dtype.name)
 
 
+def typed(array: Array, dtype: str) -> Array:
+    """Numbers that travelled as float32 in the type that they are of: NumPy has no bfloat16."""
+    if dtype != "bfloat16":
+        return array
+    import ml_dtypes
+
+    return array.astype(ml_dtypes.bfloat16)
+
+
 def to_arrays(tensors: Sequence[Tensor]) -> tuple[list[Array], list[str]]:
     import keras
     import numpy as np

@@ -1,0 +1,559 @@
+"""What the driver asks of workers: one request and one reply per operation, both plain data.
+
+A request names the type of its reply, so that `pool.ask(name, request)` is typed throughout. Both
+ends read what they receive by these classes: what is no request is refused with a sentence, what
+is no reply is garbage. Files and scripts cross by content: a worker knows no path of the driver.
+"""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+import numpy as np
+
+from outvote.core.answers import Oracle
+from outvote.core.arrays import Array
+from outvote.core.model import Model, Ref
+from outvote.core.outputs import Outputs
+from outvote.core.states import State
+
+PROTOCOL = 2
+OPERATIONS: dict[str, type[Request[Any]]] = {}
+Form = tuple[tuple[int | None, ...], str]  # shape and dtype of a tensor; None is free
+NamedForm = tuple[str, tuple[int, ...], str]  # a weight's name, shape and dtype
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What a worker answers when it could do what was asked."""
+
+
+R = TypeVar("R", bound=Reply, covariant=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request(Generic[R]):
+    """One question to a worker. `steps` forward moves renew the driver's patience."""
+
+    steps: int = 0
+    deed: ClassVar[str]  # "list its layers", for whoever cannot
+    reply: ClassVar[type[Reply]]
+    opens: ClassVar[str]  # the session that it begins, which dies with its worker
+    within: ClassVar[str]  # the session that it needs
+
+    def __init_subclass__(cls, deed: str, opens: str = "", within: str = "") -> None:
+        super().__init_subclass__()
+        cls.deed, cls.opens, cls.within = deed, opens, within
+        (base,) = cls.__orig_bases__  # type: ignore[attr-defined]
+        (cls.reply,) = typing.get_args(base)
+        OPERATIONS[cls.__name__] = cls
+
+
+@dataclass(frozen=True)
+class File:
+    """A file by its content: a blob of bytes. The name gives messages and a suffix, no place."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class ScriptText:
+    """A Python file that the user named, and the modules beside it that it imports, as text."""
+
+    name: str
+    text: str
+    modules: Mapping[str, str] = field(default_factory=dict)  # path below its folder: text
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a worker is told first: who it is."""
+
+    worker: str  # module below `outvote.dialects`
+    backend: str
+    mode: str
+    allow_code: bool
+    setup: ScriptText | None
+    custom: ScriptText | None
+    blobs: str  # where arrays are shared
+    folder: str  # of this worker alone; it goes when the worker does
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hello(Reply):
+    """A worker's first words."""
+
+    protocol: int = PROTOCOL
+    versions: Mapping[str, str]
+    precision: Mapping[str, Any]
+    python: str
+    platform: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Failure(Reply):
+    """Why there is no answer. A refusal is meant for the user; a gap is no fault."""
+
+    message: str
+    error: str = ""  # the name of the exception
+    refused: bool = False
+    unsupported: bool = False
+    traceback: str = ""
+    layer: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done(Reply):
+    """Nothing to tell."""
+
+
+# Model files.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelRead(Reply):
+    """A model as plain data. `specs` are the forms of what every layer gives."""
+
+    model: Model
+    output_shapes: list[list[int | None]]
+    specs: Mapping[str, tuple[Form, ...]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read(Request[ModelRead], deed="read model files"):
+    """Read a model file; its weights go to the blob store."""
+
+    file: File
+    weights: File | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Saved(Reply):
+    """The file that was written."""
+
+    file: File
+
+
+@dataclass(frozen=True, kw_only=True)
+class Save(Request[Saved], deed="write model files"):
+    """Write a model as a file of the worker's own library."""
+
+    model: Model
+
+
+# Whole models.
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ran(Reply):
+    """The outputs for all inputs, and the first rows of what watched layers gave."""
+
+    outputs: Outputs
+    watched: Mapping[str, tuple[State, ...]] = field(default_factory=dict)
+    cache_hits: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunModel(Request[Ran], deed="run models"):
+    """Run a model on stored inputs, batch by batch.
+
+    `jitter` moves every tensor by one unit in the last place (a seed); `keep` re-uses and keeps
+    layer outputs across requests, in eager mode, where layers can be watched. `exact` is for
+    models in float64, where a library narrows steps of them unless it is told.
+    """
+
+    model: Model
+    inputs: tuple[str, ...]
+    batch: int
+    jitter: int | None = None
+    keep: bool = False
+    watch: tuple[str, ...] = ()
+    rows: int = 1
+    exact: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forget(Request[Done], deed="forget models"):
+    """Drop every layer and output kept from earlier models."""
+
+
+@dataclass(frozen=True)
+class LayerRange:
+    """What one layer gave: the ends of its finite values, and how many others."""
+
+    layer: str
+    layer_kind: str
+    smallest: float | None
+    largest: float | None
+    nans: int
+    infinities: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class RangesWatched(Reply):
+    """What each layer gave, the tensor that is wanted, and which rows hold NaN in any layer."""
+
+    layers: tuple[LayerRange, ...]
+    wanted: Array
+    bad: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class WatchRanges(Request[RangesWatched], deed="watch the ranges of layers"):
+    """Run a model and watch every layer."""
+
+    model: Model
+    inputs: tuple[str, ...]
+    wanted: Ref
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelTrained(Reply):
+    """For each test set the accuracy before training and after each epoch."""
+
+    accuracy: list[list[float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainModel(Request[ModelTrained], deed="train models"):
+    """Train a copy of a model. `inputs` and `labels` name sets of data, which are joined."""
+
+    model: Model
+    inputs: tuple[tuple[str, ...], ...]
+    labels: tuple[str, ...]
+    tests: tuple[tuple[tuple[str, ...], str], ...]
+    epochs: int
+    batch: int
+    learning_rate: float
+    seed: int
+
+
+# One layer at a time.
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenSession(Request[Done], deed="step through layers", opens="session"):
+    """Begin a session in which layers are computed one at a time."""
+
+    model: Model
+    inputs: tuple[State, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stepped(Reply):
+    """A layer from this target's own tensors, and from the given ones.
+
+    Own tensors may be missing or unfit, because an earlier layer went wrong: then `own` is None
+    and `own_error` says why.
+    """
+
+    own: tuple[State, ...] | None
+    isolated: tuple[State, ...] | None = None
+    own_error: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepLayer(Request[Stepped], deed="step through layers", within="session"):
+    """Compute a layer on this target's own tensors and, if given, on another target's."""
+
+    layer: str
+    given: tuple[State, ...] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Called(Reply):
+    """What a layer gave."""
+
+    outputs: tuple[State, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallLayer(Request[Called], deed="step through layers", within="session"):
+    """Compute a layer on the given tensors alone."""
+
+    layer: str
+    given: tuple[State, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CloseSession(Request[Done], deed="step through layers"):
+    """End the session and drop its tensors."""
+
+
+# New layers.
+
+
+@dataclass(frozen=True, kw_only=True)
+class KindsListed(Reply):
+    """Kinds of layers with their parameters, and activations that need nothing but x."""
+
+    kinds: Mapping[str, list[dict[str, Any]]]
+    activations: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListKinds(Request[KindsListed], deed="list its kinds of layers"):
+    """All kinds of layers that the worker's library has."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerMade(Reply):
+    """A layer as it would be: serialised, its weights, its outputs, how it is called.
+
+    `firsts` are the values of the weights that are not floats.
+    """
+
+    spec: Mapping[str, Any]
+    weights: tuple[NamedForm, ...]
+    outputs: tuple[Form, ...]
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    firsts: tuple[Array, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class MakeLayer(Request[LayerMade], deed="make layers"):
+    """What a layer would be on tensors of these forms; `joined`: it takes them as one list.
+
+    With `tried` it is also called: some kinds announce another shape than they give.
+    """
+
+    kind: str
+    parameters: Mapping[str, Any]
+    given: tuple[Form, ...]
+    joined: bool
+    tried: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerAttempted(Reply):
+    """The shapes that came out of what was not refused."""
+
+    shapes: list[list[int]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AttemptLayer(Request[LayerAttempted], deed="try illegal values"):
+    """Make a layer with parameters that should be refused, and call it."""
+
+    kind: str
+    parameters: Mapping[str, Any]
+    given: tuple[Form, ...]
+    joined: bool
+
+
+@dataclass(frozen=True)
+class RebuiltLayer:
+    """The full configuration of a layer, what its origin says now, the weights it wants."""
+
+    config: Mapping[str, Any]
+    origin: Mapping[str, Any]
+    weights: tuple[NamedForm, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayersRebuilt(Reply):
+    """Every layer of the model, in order."""
+
+    layers: tuple[RebuiltLayer, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RebuildLayers(Request[LayersRebuilt], deed="rebuild layers"):
+    """Build a model's layers anew on inputs of these shapes."""
+
+    model: Model
+    shapes: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DefaultsTold(Reply):
+    """Configurations by the names of layers."""
+
+    defaults: Mapping[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TellDefaults(Request[DefaultsTold], deed="tell default parameters"):
+    """What each layer's configuration is when it is given only what it must be given."""
+
+    model: Model
+
+
+# Exploring: gradients, coverage.
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplorerOpened(Reply):
+    """The layers of each model whose channels count as neurons, and widths of the answers."""
+
+    layers: list[list[dict[str, Any]]]
+    widths: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenExplorer(Request[ExplorerOpened], deed="explore models", opens="exploration"):
+    """Load the models of an exploration; a few inputs of the sample show the shapes."""
+
+    models: tuple[Model, ...]
+    sample: tuple[str, ...]
+    kind: str  # classes, values or any
+    skip: tuple[str, ...]
+    threshold: float
+    batch: int
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a constraint must know of one input of the model. Arrays fit one instance."""
+
+    low: Array  # the legal range
+    high: Array
+    step: float  # in units of the input
+    rectangle: tuple[int, int] | None = None
+    unit: Array | None = None  # size of one whole step of an integer feature
+    increase: Array | None = None  # which features may grow
+    decrease: Array | None = None
+
+    def clip(self, x: Array) -> Array:
+        return np.clip(x, self.low, self.high).astype(x.dtype)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepareSearch(Request[Done], deed="explore models", within="exploration"):
+    """Begin a search: what may change, when answers differ, and how to climb (equation 3)."""
+
+    constraint: str  # the name of a built-in one
+    script: ScriptText | None  # or one of the user's own
+    rules: tuple[Rules, ...]  # for each input of the models
+    oracle: Oracle
+    lambda1: float
+    lambda2: float
+    iterations: int
+    seed: int
+    total: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeedsSearched(Reply):
+    """What one batch of seeds gave. Rows of arrays belong to the numbers in `index`."""
+
+    tried: int
+    unmoved: int
+    flat: int
+    first: float | None
+    cpu: float
+    index: Array
+    iterations: Array
+    chosen: Array
+    already: Array
+    inputs: tuple[Array, ...]
+    answers: tuple[Array, ...]
+    before: tuple[Array, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSeeds(Request[SeedsSearched], deed="explore models", within="exploration"):
+    """Lead the seeds from `start` to `stop` to differences; `KeepFinds` says which count."""
+
+    seeds: tuple[str, ...]
+    start: int
+    stop: int
+    cycle: int
+    done: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindsKept(Reply):
+    """The coverage so far: the highest activation of every neuron, per model."""
+
+    cpu: float
+    best: tuple[Array, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeepFinds(Request[FindsKept], deed="explore models", within="exploration"):
+    """Cover these of the inputs that the last search has found."""
+
+    rows: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelAnswers(Reply):
+    """What each model answers."""
+
+    answers: tuple[Array, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskModels(Request[ModelAnswers], deed="explore models", within="exploration"):
+    """Each model's answers to the inputs sent along."""
+
+    inputs: tuple[Array, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Gradients(Reply):
+    """One gradient for each input of the models."""
+
+    gradients: tuple[Array, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FindGradients(Request[Gradients], deed="explore models", within="exploration"):
+    """Gradients of the weighted answers; one array of weights per model."""
+
+    inputs: tuple[Array, ...]
+    weights: tuple[Array, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InputsMoved(Reply):
+    """The inputs one step farther."""
+
+    inputs: tuple[Array, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MoveInputs(Request[InputsMoved], deed="explore models", within="exploration"):
+    """Move inputs once along the gradient of the weighted answers; a `fresh` walk starts here."""
+
+    inputs: tuple[Array, ...]
+    weights: tuple[Array, ...]
+    fresh: bool
+
+
+@dataclass(frozen=True)
+class NeuronRows:
+    """What a test set did to the neurons of one model: one number per neuron in each array."""
+
+    best: Array  # highest scaled activation
+    high: Array
+    low: Array
+    first: Array  # the first input that activated it
+    top: Array  # whether it was among the strongest of its layer
+    sections: Array | None = None  # of its range in training
+
+
+@dataclass(frozen=True, kw_only=True)
+class CoverageMeasured(Reply):
+    """Per model, rows that can be merged with those of other test sets."""
+
+    models: tuple[NeuronRows, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MeasureCoverage(Request[CoverageMeasured], deed="explore models", within="exploration"):
+    """Coverage of a test set, sent along or stored; `profile`: low and high of every neuron in
+    training, per model."""
+
+    inputs: tuple[Array, ...] = ()
+    stored: tuple[str, ...] = ()
+    profile: tuple[tuple[Array, Array], ...] = ()
+    section_count: int = 1
+    top: int = 1
+    done: int = 0
+    total: int = 0
