@@ -23,9 +23,10 @@ REAL = ("tensorflow", "jax", "torch", "openvino", "numpy")
 PLANTED = ("tensorflow", "jax", "torch")  # those for which examples/faults are written
 
 
-def fake(name: str, misdeed: str = "", library: str | None = None) -> Target:
-    """A fake target with a vote of its own."""
+def fake(name: str, misdeed: str = "", library: str | None = None, precision: str = "") -> Target:
+    """A fake target with a vote of its own; `precision` is what it declares, as JSON."""
     env = {"OUTVOTE_FAKE": misdeed} if misdeed else {}
+    env |= {"OUTVOTE_FAKE_PRECISION": precision} if precision else {}
     return replace(BUILT_IN["fake"], name=name, env=env, library=library or name)
 
 

@@ -428,6 +428,13 @@ def test_where_all_are_wrong_the_outvoted_may_be_no_farther(tmp_path: Path) -> N
     assert case(100 * FARTHER + 1).verdict(tmp_path).row == "none-right"
 
 
+def test_where_all_are_wrong_last_places_of_one_are_no_more_than_that(tmp_path: Path) -> None:
+    """x - tanh(x) of small numbers: everybody loses digits, and not equally many."""
+    given = {"a": [1e-6 + PLACE], "b": [1e-6 + PLACE], "torch": [1e-6 + 5 * PLACE]}
+    assert Case([1e-6], given, wide={"torch": [1e-6]}).verdict(tmp_path).row == "last-places"
+    assert Case([1e-6], given, wide={"torch": [2e-6 + 1e-14]}).verdict(tmp_path).row == "none-right"
+
+
 def test_rows_of_pictures_and_ramps_have_no_excuse_of_a_step(tmp_path: Path) -> None:
     """A wrong neighbour on whole numbers: one in four differs by one, and it is a bug."""
     read = [0.0, 1.0, 2.0, 3.0]

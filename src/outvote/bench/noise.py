@@ -23,7 +23,7 @@ from outvote.core.target import Target
 from outvote.judge.compare import Comparison, Settings, mismatch_of
 from outvote.judge.distances import noise_of
 from outvote.judge.rounding import Rounding, looks
-from outvote.judge.tolerance import ELEMENT, MORE_PROBES, PROBES
+from outvote.judge.tolerance import ELEMENT, MORE_PROBES, PLACE, PROBES
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_each_settled
 
@@ -129,7 +129,7 @@ def nudged(array: Array, seed: Seed, dtype: str = "") -> Array:
     """
     if seed is None or array.dtype.kind != "f":
         return array
-    epsilon = 2.0**-7 if dtype == "bfloat16" else np.finfo(array.dtype).eps
+    epsilon = PLACE.get(dtype) or np.finfo(array.dtype).eps
     with np.errstate(invalid="ignore", over="ignore"):
         wide = array.astype(np.float64)
         size = np.abs(wide)

@@ -326,10 +326,12 @@ class Inquiry:
         return tuple(near)
 
     def _is_near(self, name: str) -> bool:
+        if name in self.last_places:
+            return True
         if self.all_wrong:  # how far they all are says little then
             voted = self.seen.vote
             return voted.decided and self._no_farther(voted.outvoted, voted.majority)
-        return self.gaps[name].times < LOST_DIGITS or name in self.last_places
+        return self.gaps[name].times < LOST_DIGITS
 
     @cached_property
     def not_in_float64(self) -> tuple[str, ...]:

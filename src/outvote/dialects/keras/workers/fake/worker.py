@@ -1,8 +1,9 @@
 """A target in plain NumPy that can lie, crash, hang and worse on demand. For tests.
 
 What it does wrong stands in the environment: `OUTVOTE_FAKE="lie:LAYER"` and the like (see
-MISDEEDS); LAYER is a name or a kind; `start` means at start-up, `every` everywhere. Without it,
-it is honest.
+MISDEEDS); LAYER is a name or a kind; `start` means at start-up, `open` when a session begins,
+`every` everywhere. Without it, it is honest. `OUTVOTE_FAKE_PRECISION` is what it says of the
+precision it computes in, as JSON.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ class FakeWorker:
     def describe(self) -> ask.Hello:
         return ask.Hello(
             versions={"numpy": np.__version__},
-            precision={},
+            precision=json.loads(os.environ.get("OUTVOTE_FAKE_PRECISION", "{}")),
             python=sys.version.split()[0],
             platform="fake",
         )
@@ -132,6 +133,7 @@ class FakeWorker:
         return ask.Ran(outputs=Outputs(results, tuple(r.dtype.name for r in results)), watched=seen)
 
     def open_session(self, request: ask.OpenSession) -> ask.Done:
+        self.misbehave("open", [])
         self._model = request.model
         pairs = zip(request.model.inputs, request.inputs, strict=True)
         self._states = {item.name: [state.array] for item, state in pairs}
@@ -315,6 +317,27 @@ def _leaking() -> Callable[[list[Array]], list[Array]]:
     return misdeed
 
 
+def _fainting() -> Callable[[list[Array]], list[Array]]:
+    """Lies, and dies when it is asked for the third time."""
+    times = 0
+
+    def misdeed(outputs: list[Array]) -> list[Array]:
+        nonlocal times
+        times += 1
+        return [o * np.float32(1.01) for o in outputs] if times < 3 else _exit(outputs)
+
+    return misdeed
+
+
+def _coarse(outputs: list[Array]) -> list[Array]:
+    """Rounds to ten bits of mantissa, as TF32 has them."""
+    found = []
+    for output in outputs:
+        mantissa, exponent = np.frexp(output)
+        found.append(np.ldexp(np.round(mantissa * 2.0**11) / 2.0**11, exponent))
+    return [array.astype(np.float32) for array in found]
+
+
 def _error(outputs: list[Array]) -> list[Array]:
     raise ValueError("the fake target was told to raise")
 
@@ -334,6 +357,8 @@ MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
     "whisper": lambda outputs: [o * np.float32(1 + 1e-6) for o in outputs],
     "late": lambda outputs: [np.concatenate([o[:1], o[1:] * np.float32(1.01)]) for o in outputs],
     "loud": lambda outputs: [o * np.where(abs(o) > 9, np.float32(1.01), 1) for o in outputs],
+    "coarse": _coarse,
+    "faint": _fainting(),
     "permute": lambda outputs: [o[..., ::-1].copy() for o in outputs],
     "nan": lambda outputs: [np.where(o == o.max(), np.float32(np.nan), o) for o in outputs],
     "shape": lambda outputs: [o[..., :-1] for o in outputs],

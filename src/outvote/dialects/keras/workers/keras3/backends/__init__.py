@@ -12,7 +12,7 @@ compiles anew for every size of a batch. `outvote explore` needs them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from outvote.core.arrays import Array
@@ -34,6 +34,18 @@ def eager(forward: Forward, variables: Callable[[], list[Any]]) -> Program:
         return to_arrays(forward([to_tensor(feed) for feed in feeds]))
 
     return program
+
+
+def computed_on(
+    device: str, products: Mapping[str, Mapping[str, str]], setting: str
+) -> dict[str, str]:
+    """What `precision` tells of a device, and of its products of float32 where they are coarser.
+
+    `products` says by device and setting what they are computed in: tf32, bf16, f16.
+    """
+    coarser = products.get(device, {}).get(setting, "f32")
+    told = {} if device == "cpu" else {"device": device}
+    return told if coarser == "f32" else {**told, "products": coarser}
 
 
 def to_tensor(array: Array) -> Tensor:

@@ -16,6 +16,7 @@ from outvote.dialects.keras.workers.keras3.backends import (
     Gradient,
     Objective,
     Program,
+    computed_on,
     eager,
     to_arrays,
 )
@@ -55,12 +56,21 @@ def after_import() -> None:
     """JAX is set up by its environment alone."""
 
 
+# What JAX makes of a product of float32 where it is not told, or told so, by platform.
+_PRODUCTS = {
+    "gpu": {"default": "tf32", "high": "tf32", "tensorfloat32": "tf32", "bfloat16": "bf16"},
+    "tpu": {"default": "bf16", "fastest": "bf16", "bfloat16": "bf16"},
+}
+
+
 def precision(mode: str) -> dict[str, Any]:
     import jax
 
+    matmul = str(jax.config.jax_default_matmul_precision or "default")
     return {
         "x64": bool(jax.config.jax_enable_x64),
-        "matmul": str(jax.config.jax_default_matmul_precision or "default"),
+        "matmul": matmul,
+        **computed_on(jax.default_backend(), _PRODUCTS, matmul),
     }
 
 

@@ -14,6 +14,7 @@ from outvote.dialects.keras.workers.keras3.backends import (
     Gradient,
     Objective,
     Program,
+    computed_on,
     eager,
     to_arrays,
 )
@@ -37,7 +38,14 @@ def after_import() -> None:
 
 
 def precision(mode: str) -> dict[str, Any]:
-    return {"onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "library default")}
+    import tensorflow as tf
+
+    device = "gpu" if tf.config.list_physical_devices("GPU") else "cpu"
+    allowed = "tf32" if tf.config.experimental.tensor_float_32_execution_enabled() else "f32"
+    return {
+        "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "library default"),
+        **computed_on(device, {"gpu": {"tf32": "tf32"}}, allowed),
+    }
 
 
 def set_wide(wide: bool) -> None:

@@ -13,6 +13,7 @@ from outvote.dialects.keras.workers.keras3.backends import (
     Gradient,
     Objective,
     Program,
+    computed_on,
     eager,
     to_arrays,
     to_tensor,
@@ -35,10 +36,23 @@ def after_import() -> None:
     torch._dynamo.config.accumulated_recompile_limit = 4096
 
 
+# What PyTorch makes of a product of float32, by device and setting.
+_PRODUCTS = {"cuda": {"high": "tf32", "medium": "bf16"}, "cpu": {"medium": "bf16"}}
+
+
 def precision(mode: str) -> dict[str, Any]:
     import torch
 
-    return {"matmul": torch.get_float32_matmul_precision(), "mkldnn": torch.backends.mkldnn.enabled}
+    matmul = torch.get_float32_matmul_precision()
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    # Convolutions of cuDNN are TF32 unless that is forbidden, whatever is said of matrices.
+    convolutions = device == "cuda" and torch.backends.cudnn.allow_tf32
+    setting = "high" if matmul == "highest" and convolutions else matmul
+    return {
+        "matmul": matmul,
+        "mkldnn": torch.backends.mkldnn.enabled,
+        **computed_on(device, _PRODUCTS, setting),
+    }
 
 
 def set_wide(wide: bool) -> None:
