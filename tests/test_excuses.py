@@ -17,13 +17,16 @@ from outvote.commands.check.run import run_check
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.model import REF, Input, Layer, Model, Ref
+from outvote.core.outputs import Outputs
+from outvote.core.protocol import Ran, RunModel
 from outvote.core.target import Outcome, Run, Target
+from outvote.findings.blame import Blame
 from outvote.judge.compare import Settings
 from outvote.judge.precision import coarser
-from outvote.localize.layers import localize
+from outvote.localize.layers import Localization, localize
 from outvote.localize.whole_graph import first_deviating_layer, prefix
 from outvote.run.local import LocalPool
-from outvote.run.pool import Pool, Request
+from outvote.run.pool import Pool
 from outvote.run.process import Limits
 
 LIMITS = Limits(start_seconds=20, silence_seconds=2)
@@ -44,7 +47,7 @@ def written(folder: Path, layers: list[dict[str, Any]]) -> Path:
 
 
 def test_who_dies_while_noise_is_measured_is_accused_of_nothing_else(fake_model: Path) -> None:
-    """It is wrong in `d2`; the layers after that were never compared with it."""
+    """It is wrong in `d2`, and dies there once more; the layers after that are innocent."""
     targets = {t.name: t for t in (fake("a"), fake("b", "faint:d2"), fake("c"))}
     with LocalPool(targets.values(), limits=LIMITS) as pool:
         model, _ = read_model(pool, fake_model, None)
@@ -53,9 +56,8 @@ def test_who_dies_while_noise_is_measured_is_accused_of_nothing_else(fake_model:
     assert [(f.layer.name, f.kind, f.vote.outvoted) for f in found.faults] == [
         ("d2", "inconsistency", ("b",))
     ]
-    assert list(found.isolated["b"]) == ["d1", "relu", "d2"]
     assert list(found.isolated["c"]) == [layer.name for layer in model.layers]
-    assert found.left_out["b"].startswith("from Add layer 'add' on")
+    assert found.compared == 5
 
 
 def test_every_layer_that_compares_none_is_an_error(fake_model: Path, fake_data: Path) -> None:
@@ -66,15 +68,20 @@ def test_every_layer_that_compares_none_is_an_error(fake_model: Path, fake_data:
     assert check_with(fake_model, fake_data, *targets).verdict == "consistent"
 
 
-def test_how_many_layers_were_compared_is_said(fake_model: Path, fake_data: Path) -> None:
+def test_how_many_layers_were_compared_is_said(
+    fake_model: Path, fake_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     targets = (fake("a"), fake("b", "error:open"), fake("c"))
     checked = check_with(fake_model, fake_data, *targets, every_layer=True)
     assert checked.warnings == []  # the others compared all of them
-    wide = {"allow_nan": True, "every_layer": True}
-    targets = (fake("a", "faint:d2"), fake("b"))
-    checked = check_with(fake_model, fake_data, *targets, settings=Settings(tolerance=1.0), **wide)
-    (told,) = checked.warnings
-    assert told.startswith("3 of 5 layers were compared alone, on input 0; a was left out from Add")
+    some = Localization(
+        "a", {}, {"b": {"d1": 0.0, "relu": 0.0}}, {}, {}, (), {"a": "from Dense layer 'd2' on (E)"}
+    )
+    monkeypatch.setattr(Blame, "inside", lambda blame, index: ([], some))
+    checked = check_with(fake_model, fake_data, fake("a"), fake("b"), every_layer=True)
+    assert checked.warnings == [
+        "2 of 5 layers were compared alone, on input 0; a was left out from Dense layer 'd2' on (E)"
+    ]
 
 
 def test_a_constant_model_says_how_many_layers_were_compared(tmp_path: Path) -> None:
@@ -93,7 +100,7 @@ def test_a_layer_that_is_wrong_alone_is_a_bug_however_chaotic_the_outputs_are(
     tmp_path: Path,
 ) -> None:
     """Which of two large numbers is larger decides all: rounding explains every difference."""
-    layers = [
+    layers: list[dict[str, Any]] = [
         {"name": "calm", "kind": "Rescaling", "inputs": ["x"], "config": {"scale": 1.0}},
         {"name": "loud", "kind": "Rescaling", "inputs": ["calm"], "config": {"scale": 1e7}},
         {"name": "soft", "kind": "Softmax", "inputs": ["loud"]},
@@ -164,17 +171,17 @@ class Cuts:
     def put(self, array: Array) -> str:
         return "digest"
 
-    def ask_each(self, names: Any, requests: list[Request]) -> list[dict[str, Run]]:
+    def ask_each(self, names: Any, requests: list[RunModel]) -> list[dict[str, Run]]:
         found = []
         for request in requests:
-            apart = self.apart[len(request.arguments["model"]["layers"]) - 1]
+            apart = self.apart[len(request.model.layers) - 1]
             runs = {}
             for name in names:
                 array = np.array([[1.0, 1.0 + (apart or 0.0) * (name == "b")]], self.dtype)
-                reply = {"dtypes": [self.dtype]}
                 failed = apart is None and name == "b"
                 outcome = Outcome.ERROR if failed else Outcome.OK
-                runs[name] = Run(name, outcome, reply, (array,))
+                reply = Ran(outputs=Outputs((array,), (self.dtype,)))
+                runs[name] = Run(name, outcome, reply)
             found.append(runs)
         return found
 

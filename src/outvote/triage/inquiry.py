@@ -279,7 +279,7 @@ class Inquiry:
     def able(self) -> list[str]:
         if self.dialect.widening is None:
             return []
-        return [n for n in self.seen.outputs if _can_be_wide(self.bench, n)]
+        return [n for n in self.seen.outputs if self.bench.targets[n].can("float64")]
 
     @property
     def at_least_float32(self) -> Rounding:
@@ -383,8 +383,3 @@ def _is_narrow(outputs: Outputs) -> bool:
     """Whether float64 holds nothing that float32 would not."""
     with np.errstate(over="ignore"):
         return all(np.array_equal(a, a.astype(np.float32), equal_nan=True) for a in outputs.arrays)
-
-
-def _can_be_wide(bench: Bench, name: str) -> bool:
-    target = bench.targets[name]
-    return target.backend in ("tensorflow", "jax", "torch", "numpy") and target.worker == "keras3"

@@ -267,7 +267,7 @@ class Check:
             return finding
         times = finding.distance / explained
         for name in finding.targets:
-            setting = coarser(self.checked.hellos[name].reply["precision"])
+            setting = coarser(self.checked.hellos[name].reply.precision)
             layers = [finding.layer] if finding.layer else self.case.model.layers
             if setting and any(setting.explains(times, layer) for layer in layers):
                 reason = f"{name} computes {setting.what}in {setting.name} by its own setting"
