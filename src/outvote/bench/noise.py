@@ -59,7 +59,7 @@ def measured(
 
 
 def _movement(still: Outputs, moved: Outputs) -> list[Array]:
-    sides = zip(still.arrays, moved.arrays, still.dtypes, strict=True)
+    sides = zip(still.rows, moved.rows, still.dtypes, strict=True)
     return [looks(x, y, dtype) for x, y, dtype in sides]
 
 
@@ -106,6 +106,7 @@ def nudged_all(outputs: Mapping[str, Outputs], seed: Seed) -> dict[str, Outputs]
         name: Outputs(
             tuple(nudged(a, seed, t) for a, t in zip(found.arrays, found.dtypes, strict=True)),
             found.dtypes,
+            found.batch,
         )
         for name, found in outputs.items()
     }
@@ -182,7 +183,7 @@ class NoiseFloor:
         place = {index: place for place, index in enumerate(self.inputs)}
         limits = self.rounding.limits(output, len(self.inputs))
         a, b = (outputs[name] for name in pair.targets)
-        far = looks(a.arrays[output][rows], b.arrays[output][rows], a.dtypes[output])
+        far = looks(a.rows[output][rows], b.rows[output][rows], a.dtypes[output])
         allowed = limits[:, [place.get(int(row), 0) for row in rows]]
         beyond: Array = ~((far < allowed) | (far == 0)).all(axis=0)
         return beyond
@@ -261,4 +262,4 @@ def _to_measure(pairs: Sequence[Comparison], floor: NoiseFloor | None, most: int
 
 
 def _rows(outputs: Outputs, rows: Sequence[int]) -> Outputs:
-    return Outputs(tuple(array[list(rows)] for array in outputs.arrays), outputs.dtypes)
+    return outputs.instances(rows)

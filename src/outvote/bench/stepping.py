@@ -45,7 +45,7 @@ def steps(
     which goes on from the tensors that it is given. Where that cannot be done, it is lost.
     """
     pairs = zip(model.inputs, inputs, strict=True)
-    feeds = tuple(State.fed(array, item.dtype) for item, array in pairs)
+    feeds = tuple(State.fed(array, item) for item, array in pairs)
     opening = OpenSession(model=model, inputs=feeds)
     opened = ask_all_settled(pool, [reference, *others], opening)
     if not opened[reference].ok:
@@ -106,7 +106,7 @@ def call_alone(
 def alone(pool: Pool, names: Sequence[str], model: Model, given: Sequence[State]) -> Step:
     """A model of one layer, given its tensors, on each target; the session stays open."""
     layer = model.layers[0]
-    opening = OpenSession(model=model, inputs=tuple(State(s.array, dtype=s.dtype) for s in given))
+    opening = OpenSession(model=model, inputs=tuple(s.bare() for s in given))
     opened = ask_all_settled(pool, names, opening)
     ready = [name for name in names if opened[name].ok]
     request = CallLayer(layer=layer.name, given=tuple(given))

@@ -147,7 +147,7 @@ class Investigator:
     def isolate(self, layer: Layer, given: Sequence[State]) -> list[Finding]:
         """The layer as a model of its own, on every target."""
         self.looks += 1
-        plain = [State(state.array, dtype=state.dtype) for state in given]
+        plain = [state.bare() for state in given]
         model, _ = one_layer(self._spoken, layer, plain)
         names = list(self._targets)
         step = alone(self._pool, names, model, given)

@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import Any
 
 from outvote.core.arrays import Array
-from outvote.core.dialect import dialect
 from outvote.core.instances import announced
 from outvote.core.model import REF, Input, Layer, Model, Ref, with_refs
 from outvote.core.states import State
@@ -15,12 +14,11 @@ from outvote.core.states import State
 
 def one_layer(spoken: str, layer: Layer, given: Sequence[State]) -> tuple[Model, list[Array]]:
     """A model of this layer alone, in the dialect that is spoken; a mask becomes an input."""
-    known = dialect(spoken).layers
     arrays = [state.array for state in given]
     inputs = []
     for place, state in enumerate(given):
-        axis = known.batch_read(layer, place)
-        inputs.append(Input(f"x{place}", announced(state.array, axis), state.dtype, axis))
+        shape = announced(state.array, state.batch)
+        inputs.append(Input(f"x{place}", shape, state.dtype, state.batch))
     numbers = iter(range(len(arrays)))
 
     def numbered(ref: Ref) -> Ref:

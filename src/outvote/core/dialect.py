@@ -103,14 +103,6 @@ class Layers(Protocol):
         """The layer without what holds for its old shapes and parameters alone."""
         ...
 
-    def batch_read(self, layer: Layer, place: int) -> int | None:
-        """The batch axis of a tensor that the layer reads; None: it has none."""
-        ...
-
-    def batch_given(self, layer: Layer, index: int) -> int | None:
-        """The batch axis of a tensor that the layer gives; None: it has none."""
-        ...
-
     def makes_masks(self, layer: Layer) -> bool: ...
 
     def vocabulary(self, model: Model, item: Input) -> int:

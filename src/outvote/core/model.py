@@ -62,6 +62,11 @@ class Layer:
     weights: tuple[Weight, ...] = ()
     origin: Mapping[str, Json] = field(default_factory=dict)  # what the dialect alone understands
     shares: str | None = None
+    batch: tuple[int | None, ...] = ()  # batch axes of what it gives; none told: always the first
+
+    def batch_axis(self, index: int) -> int | None:
+        """Where the instances of a tensor that it gives lie; None: it has none."""
+        return self.batch[index] if self.batch else 0
 
     def refs(self) -> Iterator[Ref]:
         """The tensors this layer reads, in call order."""
@@ -116,6 +121,13 @@ class Model:
 
     def layer(self, name: str) -> Layer:
         return next(layer for layer in self.layers if layer.name == name)
+
+    def batch_axis(self, ref: Ref) -> int | None:
+        """Where the instances of a tensor lie; None: all instances share it."""
+        given = next((item for item in self.inputs if item.name == ref.producer), None)
+        if given is not None:
+            return given.batch
+        return self.layer(ref.producer).batch_axis(ref.index)
 
     @property
     def weight_count(self) -> int:
@@ -185,7 +197,8 @@ def _layer_from_json(data: Json) -> Layer:
         Weight(str(w["name"]), str(w["digest"]), tuple(int(n) for n in w["shape"]))
         for w in data["weights"]
     )
-    return Layer(**{**data, "weights": weights})
+    batch = tuple(data.get("batch", ()))
+    return Layer(**{**data, "weights": weights, "batch": batch})
 
 
 def find_refs(structure: Json) -> Iterator[Ref]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from outvote.core.arrays import Array
+from outvote.core.instances import by_instance, taken
 from outvote.core.states import State
 
 
@@ -15,9 +16,29 @@ class Outputs:
 
     arrays: tuple[Array, ...]
     dtypes: tuple[str, ...]
+    batch: tuple[int | None, ...] = ()  # the axis of the instances of each; none told: the first
 
     @staticmethod
     def of(states: Iterable[State]) -> Outputs:
         """What a layer gave, without masks."""
         found = tuple(states)
-        return Outputs(tuple(s.array for s in found), tuple(s.dtype for s in found))
+        return Outputs(
+            tuple(state.array for state in found),
+            tuple(state.dtype for state in found),
+            tuple(state.batch for state in found),
+        )
+
+    @property
+    def axes(self) -> tuple[int | None, ...]:
+        """The axis of the instances of each."""
+        return self.batch or (0,) * len(self.arrays)
+
+    def instances(self, rows: Sequence[int]) -> Outputs:
+        """The outputs for some of the inputs."""
+        pairs = zip(self.arrays, self.axes, strict=True)
+        return replace(self, arrays=tuple(taken(array, axis, rows) for array, axis in pairs))
+
+    @property
+    def rows(self) -> tuple[Array, ...]:
+        """The arrays with one instance per row; what has no batch is one row."""
+        return tuple(map(by_instance, self.arrays, self.axes))

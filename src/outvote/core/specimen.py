@@ -59,7 +59,7 @@ class Specimen:
             replace(
                 item,
                 shape=announced(array, item.batch),
-                dtype=State.fed(array, item.dtype).dtype,
+                dtype=State.fed(array, item).dtype,
             )
             for item, array in zip(self.model.inputs, inputs, strict=True)
         )

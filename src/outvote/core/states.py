@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from outvote.core.arrays import Array
+from outvote.core.instances import taken
+from outvote.core.model import Input
 
 
 @dataclass(frozen=True)
@@ -18,17 +20,27 @@ class State:
     array: Array
     mask: Array | None = None
     dtype: str = ""  # that of the array, unless it is told
+    batch: int | None = 0  # the axis of the instances; None: all share the tensor
 
     def __post_init__(self) -> None:
         if not self.dtype:
             object.__setattr__(self, "dtype", self.array.dtype.name)
 
     @staticmethod
-    def fed(array: Array, dtype: str) -> State:
-        """What an input is fed with that says it is of that type."""
-        widened = dtype == "bfloat16" and array.dtype.name == "float32"
-        return State(array, dtype=dtype if widened else "")
+    def fed(array: Array, item: Input) -> State:
+        """What an input is fed with, of the type that it says it is."""
+        widened = item.dtype == "bfloat16" and array.dtype.name == "float32"
+        return State(array, dtype=item.dtype if widened else "", batch=item.batch)
+
+    def bare(self) -> State:
+        """The tensor without its mask."""
+        return State(self.array, None, self.dtype, self.batch)
+
+    def first(self) -> State:
+        """The first instance alone."""
+        mask = None if self.mask is None else self.mask[:1]
+        return State(taken(self.array, self.batch, [0]), mask, self.dtype, self.batch)
 
     def but(self, array: Array) -> State:
         """Other numbers of the same type, under the same mask."""
-        return State(array, self.mask, self.dtype)
+        return State(array, self.mask, self.dtype, self.batch)

@@ -121,7 +121,7 @@ def compare(
     if mismatch is not None:
         return Comparison(names, mismatch, ())
     measured: list[Measured] = []
-    for index, (x, y) in enumerate(zip(a.arrays, b.arrays, strict=True)):
+    for index, (x, y) in enumerate(zip(a.rows, b.rows, strict=True)):
         known = truth if index == 0 else Truth()
         measured += _measure(index, x, y, a.dtypes[index], known, settings)
     return Comparison(names, None, tuple(measured))
@@ -178,6 +178,6 @@ def distance(a: Outputs, b: Outputs) -> float:
     """Largest relative distance over the outputs; infinite on a mismatch, NaN on one-sided NaN."""
     if mismatch_of(a, b) is not None:
         return float("inf")
-    pairs = zip(a.arrays, b.arrays, strict=True)
+    pairs = zip(a.rows, b.rows, strict=True)
     found = [distance_relative(x, y) for x, y in pairs]
     return float(np.max(np.concatenate(found), initial=0.0)) if found else 0.0

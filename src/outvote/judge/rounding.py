@@ -94,7 +94,7 @@ class Rounding:
             return MISMATCH
         found = [
             _worst(looks(x, y, dtype), self.limits(place, len(x) if x.ndim else 1))
-            for place, (x, y, dtype) in enumerate(zip(a.arrays, b.arrays, a.dtypes, strict=True))
+            for place, (x, y, dtype) in enumerate(zip(a.rows, b.rows, a.dtypes, strict=True))
         ]
         return max(found, key=lambda gap: gap.times, default=NO_GAP)
 

@@ -17,7 +17,6 @@ import numpy as np
 from outvote.bench.stepping import steps
 from outvote.core.arrays import Array
 from outvote.core.cuts import one_layer
-from outvote.core.dialect import dialect
 from outvote.core.instances import announced
 from outvote.core.model import Layer, Model
 from outvote.core.outputs import Outputs
@@ -114,11 +113,7 @@ class Localizer:
             now.pop("dtype", None)  # fewer bits would hide the difference, not cure it
         until = time.monotonic() + self.seconds
 
-        axes = [dialect(self.spoken).layers.batch_read(layer, n) for n in range(len(given))]
-        specs = [
-            Spec(announced(state.array, axis), state.dtype, axis)
-            for state, axis in zip(given, axes, strict=True)
-        ]
+        specs = [Spec(announced(s.array, s.batch), s.dtype, s.batch) for s in given]
 
         def measure(name: str, value: Any) -> Effect | None:
             if time.monotonic() > until:
@@ -164,10 +159,7 @@ class Localizer:
         rng: np.random.Generator,
     ) -> Effect | None:
         """The largest R that a short search on the layer's own input finds (line 14)."""
-        first_row = [
-            State(s.array[:1], None if s.mask is None else s.mask[:1], s.dtype) for s in given
-        ]
-        model, arrays = one_layer(self.spoken, layer, first_row)
+        model, arrays = one_layer(self.spoken, layer, [state.first() for state in given])
         floats = [array for array in arrays if array.dtype.kind == "f"]
         first = np.concatenate([*(a.reshape(-1) for a in floats), np.zeros(0)]).astype(np.float32)
         ordinary = first[np.isfinite(first)]
@@ -234,9 +226,7 @@ def _rates(runs: Mapping[str, Run[Ran]], names: tuple[str, str]) -> Array:
 
 
 def _row(run: Run[Ran], index: int) -> Outputs:
-    outputs = run.reply.outputs
-    arrays = tuple(array[index : index + 1] for array in outputs.arrays)
-    return Outputs(arrays, outputs.dtypes)
+    return run.reply.outputs.instances([index])
 
 
 def _alike(a: Layer, b: Layer) -> bool:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from outvote.core.dialect import dialect
 from outvote.core.model import Layer, Model, Ref, with_refs
 
 
@@ -48,10 +47,9 @@ class Subject:
     @staticmethod
     def of(model: Model, specs: Mapping[str, Sequence[Sequence[Any]]]) -> Subject:
         """From what a worker told of a model it has read."""
-        layers = dialect(model.dialect).layers
         known = {
             layer.name: tuple(
-                Spec(tuple(shape), dtype, layers.batch_given(layer, index))
+                Spec(tuple(shape), dtype, layer.batch_axis(index))
                 for index, (shape, dtype) in enumerate(specs[layer.name])
             )
             for layer in model.layers

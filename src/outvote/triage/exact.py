@@ -21,7 +21,7 @@ def reference_of(specimen: Specimen, blobs: BlobStore) -> Outputs | None:
     if wing.reference is None:
         return None
     states: dict[str, list[State]] = {
-        item.name: [State(array)]
+        item.name: [State.fed(array, item)]
         for item, array in zip(specimen.model.inputs, specimen.inputs, strict=True)
     }
     for layer in specimen.model.layers:
@@ -32,9 +32,12 @@ def reference_of(specimen: Specimen, blobs: BlobStore) -> Outputs | None:
         found = wing.reference.reference(layer, weights, given)
         if found is None:
             return None
-        states[layer.name] = [State(array) for array in found]
+        states[layer.name] = [
+            State(array, batch=layer.batch_axis(n)) for n, array in enumerate(found)
+        ]
     arrays = tuple(states[r.producer][r.index].array for r in specimen.model.outputs)
-    return Outputs(arrays, tuple(array.dtype.name for array in arrays))
+    axes = tuple(map(specimen.model.batch_axis, specimen.model.outputs))
+    return Outputs(arrays, tuple(array.dtype.name for array in arrays), axes)
 
 
 def _with_masks(layer: Layer, states: Mapping[str, list[State]]) -> tuple[Layer, list[State]]:

@@ -241,7 +241,7 @@ class Examiner:
         if builder not in self._localizers:  # it knows that worker's catalogue
             self._localizers[builder] = Localizer(self.pool, builder, seconds=self.seconds)
         pairs = zip(whole.model.inputs, whole.inputs, strict=True)
-        given = [State.fed(array, item.dtype) for item, array in pairs]
+        given = [State.fed(array, item) for item, array in pairs]
         names = (min(right, key=self._slowness), wrong[0])
         return tuple(self._localizers[builder].parameters(whole.last, given, names)[0])
 
@@ -298,7 +298,7 @@ class Examiner:
             hidden = [n for n in layer.inputs if n not in inner]
             states = _Tools(self.bench, name).tensors(whole, hidden)
             states |= {
-                item.name: [State.fed(array, item.dtype)]
+                item.name: [State.fed(array, item)]
                 for item, array in zip(whole.model.inputs, whole.inputs, strict=True)
             }
             if all(n in states for n in layer.inputs):

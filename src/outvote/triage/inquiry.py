@@ -363,12 +363,12 @@ def _nowhere(outputs: Outputs) -> list[Array]:
 def _without(outputs: Outputs, masks: Sequence[Array]) -> Outputs:
     pairs = zip(outputs.arrays, masks, strict=True)
     arrays = tuple(np.where(mask, np.zeros((), a.dtype), a) for a, mask in pairs)
-    return Outputs(arrays, outputs.dtypes)
+    return replace(outputs, arrays=arrays)
 
 
 def _typed(exact: Outputs, found: Outputs) -> Outputs:
     """The exact result as if it had a target's types: of these it is not judged."""
-    return Outputs(exact.arrays, found.dtypes)
+    return replace(exact, dtypes=found.dtypes)
 
 
 def _forms(outputs: Outputs) -> list[tuple[int, ...]]:

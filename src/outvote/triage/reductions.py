@@ -109,7 +109,7 @@ def _begun_at(specimen: Specimen, position: int, builder: Builder) -> Specimen |
         dict.fromkeys(r for layer in rest for r in layer.refs() if r.producer not in inside)
     )
     given = {
-        item.name: State.fed(array, item.dtype)
+        item.name: State.fed(array, item)
         for item, array in zip(specimen.model.inputs, specimen.inputs, strict=True)
     }
     hidden = [ref.producer for ref in outside if ref.producer not in given]
@@ -125,7 +125,7 @@ def _begun_at(specimen: Specimen, position: int, builder: Builder) -> Specimen |
         if state.mask is not None:
             return None  # a mask cannot be fed to several layers at once
         names[ref] = Ref(f"x{number}")
-        axis = _batch_axis(specimen.model, ref)
+        axis = specimen.model.batch_axis(ref)
         inputs.append(Input(f"x{number}", announced(state.array, axis), state.dtype, axis))
         arrays.append(state.array)
     layers = owned(
@@ -137,13 +137,6 @@ def _begun_at(specimen: Specimen, position: int, builder: Builder) -> Specimen |
         for layer in rest
     )
     return Specimen(replace(specimen.model, inputs=tuple(inputs), layers=layers), tuple(arrays))
-
-
-def _batch_axis(model: Model, ref: Ref) -> int | None:
-    given = next((item for item in model.inputs if item.name == ref.producer), None)
-    if given is not None:
-        return given.batch
-    return dialect(model.dialect).layers.batch_given(model.layer(ref.producer), ref.index)
 
 
 def _without(model: Model, layer: Layer) -> Model | None:

@@ -101,7 +101,7 @@ def _target(name: str, case: Case, checked: Checked) -> dict[str, Any]:
     hello = checked.hellos[name]
     run = checked.runs.get(name, Run(name, hello.outcome, message="not finished"))
     outputs = checked.outputs.get(name)
-    accuracy = top_k_accuracies(case.truth, outputs.arrays[0]) if outputs else None
+    accuracy = top_k_accuracies(case.truth, outputs.rows[0]) if outputs else None
     return {
         **target_head(target, hello),
         "outcome": run.outcome.value,
@@ -140,7 +140,7 @@ def _comparison(pair: Comparison, case: Case, checked: Checked) -> dict[str, Any
 
 
 def _accuracy_difference(pair: Comparison, case: Case, checked: Checked) -> dict[str, float] | None:
-    both = [top_k_accuracies(case.truth, checked.outputs[n].arrays[0]) for n in pair.targets]
+    both = [top_k_accuracies(case.truth, checked.outputs[n].rows[0]) for n in pair.targets]
     if both[0] is None or both[1] is None or pair.mismatch is not None:
         return None
     return {k: abs(both[0][k] - both[1][k]) for k in both[0]}
@@ -191,9 +191,9 @@ def _example(index: int, case: Case, checked: Checked) -> dict[str, Any]:
         "truth": _truth(case.truth, index),
         "picture": picture(case.data.inputs[0][index]),
         "answers": [
-            {"target": name, **_answer(outputs.arrays[0][index])}
+            {"target": name, **_answer(outputs.rows[0][index])}
             for name, outputs in checked.outputs.items()
-            if outputs.arrays and len(outputs.arrays[0]) > index
+            if outputs.rows and len(outputs.rows[0]) > index
         ],
     }
 

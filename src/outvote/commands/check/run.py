@@ -224,7 +224,7 @@ class Check:
         fault could hide behind it: a layer alone amplifies nothing.
         """
         checked = self.checked
-        arrays = [array for outputs in checked.outputs.values() for array in outputs.arrays]
+        arrays = [array for outputs in checked.outputs.values() for array in outputs.rows]
         moved = max(map(spread, arrays))
         if moved >= HARDLY and not self.job.every_layer and not checked.explained:
             return

@@ -13,7 +13,6 @@ import numpy as np
 from outvote.bench.reading import choose_reference, helpers, read_model, reader, require_started
 from outvote.commands.localize.job import LocalizeJob
 from outvote.commands.localize.result import localize_result
-from outvote.core.arrays import Array
 from outvote.core.case import Data, fit, load_data, random_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
@@ -110,11 +109,6 @@ def _outputs(pool: Pool, model: Model, data: Data, names: Sequence[str]) -> dict
 
 def _worst(a: Outputs, b: Outputs) -> int:
     """The input on which two targets are farthest apart."""
-
-    def row(outputs: Outputs, i: int) -> Outputs:
-        arrays: tuple[Array, ...] = tuple(array[i : i + 1] for array in outputs.arrays)
-        return Outputs(arrays, outputs.dtypes)
-
-    count = min(len(a.arrays[0]), len(b.arrays[0]))
-    distances = [distance(row(a, i), row(b, i)) for i in range(count)]
+    count = min(len(a.rows[0]), len(b.rows[0]))
+    distances = [distance(a.instances([i]), b.instances([i])) for i in range(count)]
     return int(np.argmax(np.nan_to_num(distances, nan=np.inf)))

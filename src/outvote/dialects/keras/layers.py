@@ -53,16 +53,6 @@ def stale(layer: Layer) -> Layer:
     return replace(layer, origin={**layer.origin, "build": None})
 
 
-def batch_read(layer: Layer, place: int) -> int | None:
-    """The first axis of every tensor of Keras."""
-    return 0
-
-
-def batch_given(layer: Layer, index: int) -> int | None:
-    """The first axis of every tensor of Keras."""
-    return 0
-
-
 def makes_masks(layer: Layer) -> bool:
     return layer.kind == "Masking" or bool(layer.config.get("mask_zero"))
 
