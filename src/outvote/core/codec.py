@@ -12,8 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, TypeVar
 
-import numpy as np
-
 from outvote.core.arrays import Array
 from outvote.core.errors import ProtocolError
 from outvote.core.model import Json, Model
@@ -57,7 +55,7 @@ def _made(kind: Any) -> Coder:
         return Coder(lambda value, arrays: value, lambda data, arrays, where: data)
     if kind is Model:
         return Coder(lambda value, arrays: value.to_json(), lambda data, *_: Model.from_json(data))
-    if origin is np.ndarray:
+    if kind == Array:  # by itself: its origin is another one in every NumPy
         return _ARRAY
     if kind in _PLAIN:
         return _plain(*_PLAIN[kind])
@@ -67,7 +65,7 @@ def _made(kind: Any) -> Coder:
         return _row(inner)
     if origin in (tuple, list):
         return _sequence(inner[0], origin)
-    if origin is not None and issubclass(origin, Mapping) and inner[0] is str:
+    if isinstance(origin, type) and issubclass(origin, Mapping) and inner[0] is str:
         return _mapping(inner[1])
     if is_dataclass(kind):
         return _table(kind)
