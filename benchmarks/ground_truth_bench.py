@@ -18,6 +18,7 @@ import numpy as np
 from ground_truth_faults import Fault
 from outvote.bench.reading import read_model
 from outvote.campaign.campaign import Campaign, Progress
+from outvote.campaign.equipment import equipped
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.commands.blocks import seeds_of
 from outvote.commands.check.job import Job
@@ -141,7 +142,7 @@ def run_campaign(
             if any(shows(fault, seen.data) for seen in store.findings()):
                 raise KeyboardInterrupt
 
-        Campaign(job, pool, store, out).run(until_found)
+        Campaign(equipped(job, pool, store, out)).run(until_found)
         return fuzz_result(store)
 
 

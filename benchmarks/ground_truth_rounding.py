@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from ground_truth_bench import BACKENDS, open_pool
 from outvote.campaign.investigate import Investigator
 from outvote.campaign.oracle import judge
-from outvote.campaign.runner import Runner, Trial
+from outvote.campaign.runner import ModelRun, Runner
 from outvote.campaign.seeds import Seed
 from outvote.core.arrays import Array
 from outvote.core.model import Model, Ref
@@ -97,7 +98,7 @@ def look(
     tally: Tally, runner: Runner, investigator: Investigator, seed: Seed, model: Model, where: str
 ) -> bool:
     """Run one model and look into it as a campaign does; False where no target runs it."""
-    trial = Trial(seed, model, [layer.name for layer in model.layers[1:]])
+    trial = ModelRun(seed, model, [layer.name for layer in model.layers[1:]])
     judged = judge(runner.run([trial])[0], trial.watch, Truth(), SETTINGS)
     if not judged.valid:
         return False
@@ -123,7 +124,7 @@ def cast(pool: Pool, seed: Seed, dtype: str) -> Seed:
     return replace(seed, name=f"{seed.name} {dtype}", case=case, inputs=digests)
 
 
-def note(tally: Tally, pool: Pool, findings: list[Finding], where: str) -> None:
+def note(tally: Tally, pool: Pool, findings: Iterable[Finding], where: str) -> None:
     assert tally.verdicts is not None
     for finding in findings:
         tally.verdicts[finding.triage] += 1

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from outvote.campaign.oracle import judge
-from outvote.campaign.runner import Runner, Trial
+from outvote.campaign.runner import ModelRun, Runner
 from outvote.campaign.seeds import Seed
 from outvote.core.case import Case, Data
 from outvote.core.model import REF, Input, Layer, Model, Ref
@@ -95,16 +95,16 @@ def small_case(seed: Seed, tools: KerasTools, number: int) -> Model | None:
     return replace(chain.inserted().model, outputs=(chain.end,))
 
 
-def batch_of(seeds: list[Seed], tools: KerasTools, start: int) -> list[Trial]:
+def batch_of(seeds: list[Seed], tools: KerasTools, start: int) -> list[ModelRun]:
     """As many cases as are run together; numbers from `start` on seed them."""
-    trials: list[Trial] = []
+    trials: list[ModelRun] = []
     number = start
     while len(trials) < BATCH:
         number += 1
         seed = seeds[number % len(seeds)]
         model = small_case(seed, tools, number)
         if model is not None:
-            trials.append(Trial(seed, model, [layer.name for layer in model.layers[1:]]))
+            trials.append(ModelRun(seed, model, [layer.name for layer in model.layers[1:]]))
     return trials
 
 

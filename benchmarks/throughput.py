@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from outvote.campaign.campaign import Campaign
+from outvote.campaign.equipment import equipped
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.runner import Runner
 from outvote.commands.blocks import seeds_of
@@ -54,10 +55,10 @@ def run(job: FuzzJob, *, forget: bool = False, restart: bool = False) -> Measure
     ):
         store.note("job", job.stored())
         with LocalPool(job.targets, limits=job.limits, jobs=job.jobs) as pool:
-            campaign = Campaign(job, pool, store, Path(folder))
+            equipment = equipped(job, pool, store, Path(folder))
             if forget or restart:
-                spoil(campaign.runner, forget, restart)
-            campaign.run()
+                spoil(equipment.runner, forget, restart)
+            Campaign(equipment).run()
         rows = [row for row in store.rows() if row.rule]
         seconds = store.fact("seconds") - store.fact("starting")
         busy = max(store.fact("busy").values())

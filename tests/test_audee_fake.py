@@ -11,7 +11,7 @@ import pytest
 
 from conftest import fake
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
-from outvote.campaign.probes.illegal import Attempt, findings_of, refusals
+from outvote.campaign.probes.illegal import Attempt, Refusals, findings_of
 from outvote.commands.fuzz.run import resume, start
 from outvote.core.errors import UsageError
 from outvote.core.model import Layer
@@ -105,11 +105,11 @@ def test_other_words_or_types_of_a_refusal_are_no_finding() -> None:
         "b": run("b", Outcome.ERROR, "TypeError: something else"),
         "c": run("c", Outcome.UNSUPPORTED, "not implemented"),
     }
-    assert findings_of(attempt(), refusals(refused), targets) == []
+    assert findings_of(attempt(), Refusals(refused), targets) == []
     accepted = {name: run(name, Outcome.OK) for name in "abc"}
-    judged = refusals(accepted)
-    assert findings_of(attempt(), judged, targets) == []  # it accuses nobody: it is listed
-    assert not judged.suspicious
+    assert (
+        findings_of(attempt(), Refusals(accepted), targets) == []
+    )  # it accuses nobody: it is listed
 
 
 def test_several_that_accept_accuse_none_alone() -> None:
@@ -119,7 +119,7 @@ def test_several_that_accept_accuse_none_alone() -> None:
         "b": run("b", Outcome.OK),
         "c": run("c", Outcome.ERROR, "no"),
     }
-    (finding,) = findings_of(attempt(), refusals(runs), targets)
+    (finding,) = findings_of(attempt(), Refusals(runs), targets)
     assert (finding.accused, finding.triage, finding.targets) == (None, "unknown", ("a", "b"))
     assert finding.title == "a and b accept the illegal units=0 of Dense, which c refuses"
 

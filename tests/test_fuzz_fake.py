@@ -24,7 +24,7 @@ from outvote.bench.reading import reader
 from outvote.campaign.investigate import Investigator
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.oracle import judge
-from outvote.campaign.runner import Runner, Trial
+from outvote.campaign.runner import ModelRun, Runner
 from outvote.campaign.seeds import read_seeds
 from outvote.cli import main
 from outvote.commands.fuzz.run import report, resume, start
@@ -131,11 +131,11 @@ def test_the_second_library_that_errs_on_a_layer_is_no_hit_of_the_first(
             np.savez(tmp_path / "x.npz", x=np.full((4, 3), size, np.float32))
             job = job_of(path, tmp_path / "x.npz", targets)
             (seed,) = read_seeds(pool, job)
-            trial = Trial(seed, seed.case.model, ["s"], rows=4)
-            judged = judge(runner.run([trial])[0], ["s"], seed.case.truth, job.settings)
-            report = investigator.look(seed, seed.case.model, judged)
-            looks.append({finding.accused for finding in report.findings})
-            assert report.again or report.findings
+            question = ModelRun(seed, seed.case.model, ["s"], rows=4)
+            judged = judge(runner.run([question])[0], ["s"], seed.case.truth, job.settings)
+            concluded = investigator.look(seed, seed.case.model, judged)
+            looks.append({finding.accused for finding in concluded.findings})
+            assert concluded.again or concluded.findings
     assert looks == [{"bad"}, {"worse"}, set(), set()]
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from outvote.campaign.probes.illegal import Attempt
 from outvote.campaign.seeds import Seed
+from outvote.campaign.trial import Mutant
 from outvote.core.model import Layer
 from outvote.mutate.registry import Rule, mutate
 from outvote.mutate.subject import Subject
@@ -15,19 +14,6 @@ from outvote.mutate.tools import Tools
 from outvote.store.rows import Birth
 
 _KEPT = 256  # models in memory; others are made again when they are needed
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A new model, and which of its layers its parent does not have."""
-
-    birth: Birth
-    root: int
-    subject: Subject
-    changed: tuple[str, ...]
-    seed: Seed | None = None  # inputs of its own, where they were searched
-    attempt: Attempt | None = None  # an illegal value, tried on a layer of the model
-    cost: int = 1  # requests to every target until it was there, and its own run
 
 
 class Lost(Exception):  # noqa: N818 - no error: the campaign goes on without this model
@@ -38,36 +24,40 @@ class Family:
     """All models of a campaign: the seeds, and every mutant by the way it was made."""
 
     def __init__(
-        self, roots: Mapping[int, Subject], rules: Mapping[str, Rule], tools: Tools, seed: int
+        self,
+        seeds: Mapping[int, Seed],
+        births: Mapping[int, Birth],
+        rules: Mapping[str, Rule],
+        tools: Tools,
     ) -> None:
-        self.roots = dict(roots)
-        self.births: dict[int, Birth] = {}
+        self.seeds = seeds
+        self._births = dict(births)
         self._rules = rules
         self._tools = tools
-        self._seed = seed
         self._kept: OrderedDict[int, Subject] = OrderedDict()
 
-    def propose(self, number: int, parent: int, rule: str) -> Mutant | None:
-        """A mutant of that number; None where the rule does not apply."""
-        birth = Birth(number, parent, rule, self._seed)
-        before = self.subject(parent)
+    def propose(self, birth: Birth) -> Mutant | None:
+        """A mutant born that way; None where the rule does not apply."""
+        before = self.subject(birth.parent)
         after = self._made(birth, before)
         if after is None:
             return None
-        return Mutant(birth, self.root_of(parent), after, changed_layers(before, after))
+        root = self.root_of(birth.parent)
+        return Mutant(birth, root, after, changed_layers(before, after), self.seeds[root])
 
-    def add(self, mutant: Mutant) -> None:
-        self.births[mutant.birth.number] = mutant.birth
-        self._keep(mutant.birth.number, mutant.subject)
+    def add(self, birth: Birth, subject: Subject) -> None:
+        """A mutant that may breed."""
+        self._births[birth.number] = birth
+        self._keep(birth.number, subject)
 
     def subject(self, number: int) -> Subject:
         """The model of that number, made again from its ancestors if it is not in memory."""
-        if number in self.roots:
-            return self.roots[number]
+        if number in self.seeds:
+            return self.seeds[number].subject
         if number in self._kept:
             self._kept.move_to_end(number)
             return self._kept[number]
-        birth = self.births[number]
+        birth = self._births[number]
         made = self._made(birth, self.subject(birth.parent))
         if made is None:
             raise Lost(f"mutant {number} cannot be made again by {birth.rule}")
@@ -75,23 +65,16 @@ class Family:
         return made
 
     def root_of(self, number: int) -> int:
-        while number in self.births:
-            number = self.births[number].parent
+        while number in self._births:
+            number = self._births[number].parent
         return number
 
-    def lineage(self, number: int) -> list[Birth]:
-        """The mutations from the seed to this model, first one first."""
-        chain = []
-        while number in self.births:
-            chain.append(self.births[number])
-            number = self.births[number].parent
-        return chain[::-1]
-
-    def sweep(self, also: Iterable[Subject] = ()) -> None:
+    def sweep(self) -> None:
         """Delete the weights that no model in memory holds."""
+        subjects = [*(seed.subject for seed in self.seeds.values()), *self._kept.values()]
         used = {
             weight.digest
-            for subject in (*self.roots.values(), *self._kept.values(), *also)
+            for subject in subjects
             for layer in subject.model.layers
             for weight in layer.weights
         }

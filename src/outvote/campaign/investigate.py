@@ -6,14 +6,15 @@ same targets part in the same way is a further hit of the same finding.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from outvote.bench.noise import measure_noise
 from outvote.bench.reading import choose_reference
 from outvote.bench.stepping import Step, alone
 from outvote.campaign.oracle import Judged
-from outvote.campaign.runner import Runner, Trial
+from outvote.campaign.runner import ModelRun, Runner
 from outvote.campaign.seeds import Seed
 from outvote.core.case import Case
 from outvote.core.cuts import one_layer
@@ -21,7 +22,7 @@ from outvote.core.dialect import dialect
 from outvote.core.model import Layer, Model, digest_of
 from outvote.core.protocol import CloseSession
 from outvote.core.states import State
-from outvote.core.target import Outcome, Target
+from outvote.core.target import Outcome, Run, Target
 from outvote.findings.blame import Blame, told_by
 from outvote.findings.finding import Finding, findings_from_faults, head_of
 from outvote.judge.compare import Comparison, Settings
@@ -33,18 +34,26 @@ from outvote.triage.examine import Examiner
 _REMEMBERED = 20_000
 
 
-@dataclass
-class Report:
-    """What came of one investigation."""
+@dataclass(frozen=True)
+class Conclusion:
+    """What came of looking into one trial."""
 
-    findings: list[Finding] = field(default_factory=list)
-    again: set[str] = field(default_factory=set)  # fingerprints of findings seen once more
+    findings: tuple[Finding, ...] = ()
+    again: frozenset[str] = frozenset()  # fingerprints of findings seen once more
     rounding: bool = False  # the outputs differ, and rounding explains it
+    accepted: str = ""  # the illegal value that no target refused
+
+    def __add__(self, other: Conclusion) -> Conclusion:
+        return Conclusion(
+            self.findings + other.findings,
+            self.again | other.again,
+            self.rounding or other.rounding,
+            self.accepted or other.accepted,
+        )
 
     @property
-    def known(self) -> bool:
-        """Whether all there was to say had a finding already."""
-        return bool(self.again) and not self.findings
+    def fingerprints(self) -> frozenset[str]:
+        return frozenset(finding.fingerprint for finding in self.findings)
 
 
 class Investigator:
@@ -56,88 +65,101 @@ class Investigator:
         self._runner = runner
         self._pool = runner.pool
         self._spoken = targets[0].dialect
-        self._targets = {target.name: target for target in targets}
+        self.targets = {target.name: target for target in targets}
         self._settings = settings
         self._guilty: dict[str, dict[str, tuple[str, ...]]] = {}  # layer → fingerprint → targets
         self._partings: dict[str, set[str]] = {}  # layer, and how targets part → fingerprints
         self._cleared: set[str] = set()
         self._failures: dict[str, str] = {}
         self._told_as: dict[str, str] = {}  # fingerprint before and after the examination
-        self._examiner = Examiner(self._pool, self._targets, settings, seconds)
+        self._examiner = Examiner(self._pool, self.targets, settings, seconds)
         self.examined: dict[str, Finding] = {}  # by fingerprint
         self.looks = 0
+        self.seconds = 0.0  # spent on looking
 
-    def look(self, seed: Seed, model: Model, judged: Judged) -> Report:
-        report = Report()
+    def look(self, seed: Seed, model: Model, judged: Judged) -> Conclusion:
+        """Why targets differ on a model, as far as they do."""
+        if not judged.suspicious:
+            return Conclusion()
+        began = time.monotonic()
         case = seed.case_of(model)
-        if judged.failed:
-            self._failed(case, judged, report)
-        self._odd_layers(seed, model, judged, report)
-        apart = self._unexplained(model, judged.apart, report)
-        if apart and not report.findings and len(judged.outputs) > 1:
-            self._whole(seed, case, judged, apart, report)
-        raw, report.findings = report.findings, []
-        for finding in raw:
-            self._told_as[finding.fingerprint] = self._examine(finding, case, report)
-        return report
+        found = self._failed(case, judged) + self._odd_layers(seed, model, judged)
+        known = self._known_of(model)
+        guilty = {name for names in known.values() for name in names}
+        guilty |= {name for finding in found.findings for name in finding.targets}
+        found += Conclusion(again=_concerned(known, judged.apart))
+        apart = [pair for pair in judged.apart if not guilty & set(pair.targets)]
+        if apart and not found.findings and len(judged.outputs) > 1:
+            found += self._whole(seed, case, judged, apart)
+        concluded = Conclusion(again=found.again, rounding=found.rounding)
+        for finding in found.findings:
+            concluded += self._examine(finding, case)
+        self.seconds += time.monotonic() - began
+        return concluded
 
-    def _examine(self, finding: Finding, case: Case, report: Report) -> str:
-        """Small, with a verdict, and only if its cause is not known yet; its fingerprint."""
+    def _examine(self, finding: Finding, case: Case) -> Conclusion:
+        """Small, with a verdict, and only if its cause is not known yet."""
         known = next((f for f in self.examined.values() if f.covers(finding)), None)
         if known is not None:
-            report.again.add(known.fingerprint)
-            self._remember(known, finding.layer)
-            return known.fingerprint
+            self._remember(known, finding)
+            return Conclusion(again=frozenset({known.fingerprint}))
         inputs = case.data.take_one(finding.inputs)
         examined = self._examiner.examine(finding, case.model, inputs)
         if examined.triage == "precision":
-            report.rounding = True
-            return finding.fingerprint
+            return Conclusion(rounding=True)
         examined = examined.but(localization=None)
         if examined.proof is not None:  # its weights are needed again at the end
             for layer in examined.proof.specimen.model.layers:
                 for weight in layer.weights:
                     self._pool.blobs.pin(weight.digest)
         self.examined.setdefault(examined.fingerprint, examined)
-        self._remember(examined, finding.layer)
-        report.findings.append(examined)
-        return examined.fingerprint
+        self._remember(examined, finding)
+        return Conclusion((examined,))
 
     def confirm(self, times: int) -> list[Finding]:
         """What this sitting found, shown again in fresh workers."""
         return confirmed(self._examiner.bench, list(self.examined.values()), times)
 
-    def _odd_layers(self, seed: Seed, model: Model, judged: Judged, report: Report) -> None:
+    def _odd_layers(self, seed: Seed, model: Model, judged: Judged) -> Conclusion:
         """New layers on which targets differ: run each alone, on the same tensors."""
+        again: frozenset[str] = frozenset()
         fresh = []
         for layer in map(model.layer, judged.odd):
-            known = self._known(self._partings.get(self._parting_key(layer, judged), ()))
-            report.again.update(known)
+            known = self._told(self._partings.get(self._parting_key(layer, judged), ()))
+            again |= known
             if not known and _key(seed, model, [layer.name]) not in self._cleared:
                 fresh.append(layer)
         if not fresh:
-            return
-        reference = self._reference(judged.hidden)
+            return Conclusion(again=again)
         names = list(dict.fromkeys(name for layer in fresh for name in layer.inputs))
-        states = self._runner.hidden(reference, Trial(seed, model, names))
+        reference = self._reference(judged.hidden)
+        states = self._runner.hidden(reference, ModelRun(seed, model, names))
         if states is None:
-            return
+            return Conclusion(again=again)
+        findings: list[Finding] = []
         for layer in fresh:
-            given = [states[ref.producer][ref.index] for ref in layer.refs()]
-            found = self.isolate(layer, given)
-            report.findings += found
-            fingerprints = {finding.fingerprint for finding in found}
-            self._partings.setdefault(self._parting_key(layer, judged), set()).update(fingerprints)
+            found = self.isolate(layer, [states[ref.producer][ref.index] for ref in layer.refs()])
+            findings += found
+            parted = self._partings.setdefault(self._parting_key(layer, judged), set())
+            parted.update(finding.fingerprint for finding in found)
             if not found:
                 self._clear(_key(seed, model, [layer.name]))
+        return Conclusion(tuple(findings), again)
 
     def _parting_key(self, layer: Layer, judged: Judged) -> str:
         return digest_of(signature(self._spoken, layer), judged.odd[layer.name])
 
-    def _known(self, fingerprints: Iterable[str]) -> set[str]:
-        """Of findings as they came up, those that were found worth telling, as they were told."""
+    def _told(self, fingerprints: Iterable[str]) -> frozenset[str]:
+        """Of findings as they came up, those that were worth telling, as they were told."""
         told = {self._told_as.get(fingerprint, "") for fingerprint in fingerprints}
-        return told & self.examined.keys()
+        return frozenset(told & self.examined.keys())
+
+    def _known_of(self, model: Model) -> dict[str, tuple[str, ...]]:
+        """The findings on layers like those of a model, each with its targets."""
+        found: dict[str, tuple[str, ...]] = {}
+        for layer in model.layers:
+            found.update(self._guilty.get(signature(self._spoken, layer), {}))
+        return found
 
     def _clear(self, key: str) -> None:
         if len(self._cleared) > _REMEMBERED:
@@ -149,7 +171,7 @@ class Investigator:
         self.looks += 1
         plain = [state.bare() for state in given]
         model, _ = one_layer(self._spoken, layer, plain)
-        names = list(self._targets)
+        names = list(self.targets)
         step = alone(self._pool, names, model, given)
         gaps = {n: r for n, r in step.failed.items() if r.outcome is Outcome.UNSUPPORTED}
         failed = {n: r for n, r in step.failed.items() if n not in gaps}
@@ -157,7 +179,7 @@ class Investigator:
         if not step.isolated:
             return []
         reference = self._reference(step.isolated)
-        taking_part = {n: t for n, t in self._targets.items() if n not in gaps}
+        taking_part = {n: t for n, t in self.targets.items() if n not in gaps}
         rounding, fault = judge_step(self._pool, step, taking_part, self._settings)
         self._pool.ask_all(list(step.isolated), CloseSession())
         if fault is None:
@@ -165,53 +187,32 @@ class Investigator:
         found = Localization(reference, {}, {}, {layer.name: rounding.tolerance}, {}, (fault,))
         return [f.but(localization=None) for f in findings_from_faults(found, taking_part, [0])]
 
-    def _failed(self, case: Case, judged: Judged, report: Report) -> None:
-        fresh = {}
+    def _failed(self, case: Case, judged: Judged) -> Conclusion:
+        again, fresh = set(), {}
         for name, run in judged.failed.items():
-            known = self._failures.get(_failure_key(name, run.layer, run.message, case.model))
+            known = self._failures.get(_failure_key(name, run, case.model))
             if known is None:
                 fresh[name] = run
             else:
-                report.again.add(self._told_as.get(known, known))
+                again.add(self._told_as.get(known, known))
         if not fresh:
-            return
+            return Conclusion(again=frozenset(again))
         self.looks += 1
         runs = {n: r for n, r in judged.runs.items() if r.ok or n in fresh}
-        for finding in self._blame(case, judged).failures(runs):
-            finding = finding.but(localization=None)
-            report.findings.append(finding)
+        found = [f.but(localization=None) for f in self._blame(case, judged).failures(runs)]
+        for finding in found:
             for name in told_by(finding) & set(fresh):
-                run = fresh[name]
-                key = _failure_key(name, run.layer, run.message, case.model)
+                key = _failure_key(name, fresh[name], case.model)
                 self._failures[key] = finding.fingerprint
-
-    def _unexplained(
-        self, model: Model, apart: Iterable[Comparison], report: Report
-    ) -> list[Comparison]:
-        """Pairs that differ though none of the two is known to err on a layer of this model."""
-        guilty: set[str] = set()
-        for layer in model.layers:
-            known = self._guilty.get(signature(self._spoken, layer), {})
-            for fingerprint, targets in known.items():
-                guilty.update(targets)
-                if any(set(targets) & set(pair.targets) for pair in apart):
-                    report.again.add(fingerprint)
-        guilty.update(n for f in report.findings for n in f.targets)
-        return [pair for pair in apart if not guilty & set(pair.targets)]
+        return Conclusion(tuple(found), frozenset(again))
 
     def _whole(
-        self,
-        seed: Seed,
-        case: Case,
-        judged: Judged,
-        apart: Sequence[Comparison],
-        report: Report,
-    ) -> None:
+        self, seed: Seed, case: Case, judged: Judged, apart: Sequence[Comparison]
+    ) -> Conclusion:
         """Outputs that differ, and no new layer does: rounding that adds up, or an older layer."""
         key = _key(seed, case.model, [ref.producer for ref in case.model.outputs])
         if key in self._cleared:  # the same outputs as before: a branch of their own was added
-            report.rounding = True
-            return
+            return Conclusion(rounding=True)
         self.looks += 1
         noise = measure_noise(
             self._pool,
@@ -225,26 +226,25 @@ class Investigator:
         explained = noise.explained(apart, judged.outputs) if noise else set()
         left = [pair for pair in apart if pair.targets not in explained]
         if not left:
-            report.rounding = True
             self._clear(key)
-            return
-        for finding in self._blame(case, judged).differences(left, (), noise):
-            if finding.triage == "precision":
-                report.rounding = True
-                continue
-            report.findings.append(finding)
+            return Conclusion(rounding=True)
+        found = list(self._blame(case, judged).differences(left, (), noise))
+        real = tuple(finding for finding in found if finding.triage != "precision")
+        return Conclusion(real, rounding=len(real) < len(found))
 
     def _blame(self, case: Case, judged: Judged) -> Blame:
         count = case.data.count
         return Blame(self._pool, case, self._settings, count, judged.outputs, one_input=False)
 
     def _reference(self, names: Iterable[str]) -> str:
-        return choose_reference(list(names), self._targets)
+        return choose_reference(list(names), self.targets)
 
-    def _remember(self, finding: Finding, layer: Layer | None) -> None:
-        if layer is not None:
-            guilty = self._guilty.setdefault(signature(self._spoken, layer), {})
-            guilty[finding.fingerprint] = finding.targets
+    def _remember(self, told: Finding, found: Finding) -> None:
+        """A finding as it came up, and as it was told."""
+        self._told_as[found.fingerprint] = told.fingerprint
+        if found.layer is not None:
+            guilty = self._guilty.setdefault(signature(self._spoken, found.layer), {})
+            guilty[told.fingerprint] = told.targets
 
 
 def signature(spoken: str, layer: Layer) -> str:
@@ -259,6 +259,12 @@ def _key(seed: Seed, model: Model, names: Iterable[str]) -> str:
     return digest_of([digests[name] for name in names], seed.name)
 
 
-def _failure_key(target: str, layer: str | None, message: str, model: Model) -> str:
-    kind = next((item.kind for item in model.layers if item.name == layer), None)
-    return digest_of(target, kind, head_of(message))
+def _concerned(known: Mapping[str, Sequence[str]], apart: Iterable[Comparison]) -> frozenset[str]:
+    """Findings of which a target is among those that part."""
+    parting = {name for pair in apart for name in pair.targets}
+    return frozenset(fingerprint for fingerprint, names in known.items() if parting & set(names))
+
+
+def _failure_key(target: str, run: Run, model: Model) -> str:
+    kind = next((item.kind for item in model.layers if item.name == run.layer), None)
+    return digest_of(target, kind, head_of(run.message))

@@ -24,6 +24,14 @@ class Budget:
     seconds: float | None = None
     coverage: float | None = None  # share of the drawable layer kinds that mutants have held
 
+    def spent(self, mutants: int, seconds: float, coverage: float) -> float:
+        """Which share of it is spent, by what is nearest to its end."""
+        return max(
+            0.0 if self.mutants is None else mutants / max(1, self.mutants),
+            0.0 if self.seconds is None else seconds / self.seconds,
+            0.0 if self.coverage is None else coverage / self.coverage,
+        )
+
 
 @dataclass(frozen=True)
 class SeedFile:

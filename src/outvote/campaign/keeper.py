@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from outvote.campaign.investigate import Report
+from outvote.campaign.investigate import Conclusion
 from outvote.core.model import Model
 from outvote.core.target import Run, Target
 from outvote.findings.evidence import write_finding
@@ -27,15 +27,15 @@ class Keeper:
     targets: Mapping[str, Target]
     hellos: Mapping[str, Run]
     seconds: Callable[[], float]  # of the campaign, so far
-    known: set[str] = field(default_factory=set)  # fingerprints
+    known: set[str] = field(init=False)  # fingerprints
     last: str = ""  # title of the newest finding
 
-    def restore(self) -> None:
+    def __post_init__(self) -> None:
         self.known = {seen.fingerprint for seen in self.store.findings()}
 
-    def keep(self, number: int, model: Model, report: Report) -> None:
+    def keep(self, number: int, model: Model, conclusion: Conclusion) -> None:
         """What came of one mutant."""
-        for finding in report.findings:
+        for finding in conclusion.findings:
             fingerprint = finding.fingerprint
             if fingerprint in self.known:
                 self.store.again(fingerprint, number, self.seconds())
@@ -43,7 +43,7 @@ class Keeper:
             self.store.found(fingerprint, number, self.seconds(), self._proved(finding, model))
             self.known.add(fingerprint)
             self.last = finding.title
-        for fingerprint in report.again - {f.fingerprint for f in report.findings}:
+        for fingerprint in conclusion.again - conclusion.fingerprints:
             self.store.again(fingerprint, number, self.seconds())
 
     def retell(self, finding: Finding) -> None:

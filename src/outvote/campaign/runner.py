@@ -1,10 +1,10 @@
-"""Runs models on all targets, and tells a death that repeats from one that does not."""
+"""Asks all targets, and tells a death that repeats from one that does not."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
 from outvote.campaign.seeds import Seed
 from outvote.core.model import Model
@@ -18,15 +18,31 @@ from outvote.run.settle import ask_all_settled, ask_settled, settled
 _NUMBERS = 1 << 16  # of hidden layers, that a target sends for one model
 
 
+class Question(Protocol):
+    """What every target is asked; `keep`: with what workers keep from earlier models."""
+
+    def request(self, keep: bool) -> Request[Any]: ...
+
+
 @dataclass(frozen=True)
-class Trial:
-    """A model to run, and the hidden layers to look at."""
+class ModelRun:
+    """A model to run on the inputs of a seed, and the hidden layers to look at."""
 
     seed: Seed
     model: Model
     watch: Sequence[str] = ()
     rows: int = 1  # of what hidden layers give, that are sent
-    instead: Request[Any] | None = None  # asked instead of running the model
+
+    def request(self, keep: bool) -> RunModel:
+        return RunModel(
+            model=self.model,
+            inputs=self.seed.inputs,
+            batch=self.seed.case.data.count,
+            keep=keep,
+            watch=tuple(self.watch) if keep else (),
+            rows=self.rows,
+            steps=len(self.model.layers),
+        )
 
 
 @dataclass
@@ -40,9 +56,9 @@ class Runner:
     recycled: int = 0
     busy: dict[str, float] = field(default_factory=dict)  # seconds inside each target
 
-    def run(self, trials: Sequence[Trial]) -> list[dict[str, Run]]:
-        """Every trial on every target; deaths are tried once more."""
-        requests = [self._request(trial) for trial in trials]
+    def run(self, questions: Sequence[Question]) -> list[dict[str, Run[Any]]]:
+        """Every question to every target; deaths are tried once more."""
+        requests = [question.request(self.keep) for question in questions]
         found = self.pool.ask_each(self.names, requests)
         for request, runs in zip(requests, found, strict=True):
             for name, run in runs.items():
@@ -51,14 +67,14 @@ class Runner:
                 self.busy[name] = self.busy.get(name, 0.0) + inside(runs[name])
         return found
 
-    def alone(self, trial: Trial) -> dict[str, Run[Ran]]:
-        """One trial, computed as a whole: nothing kept from earlier models is used."""
-        return ask_all_settled(self.pool, self.names, self._run(trial, keep=False))
+    def alone(self, question: ModelRun) -> dict[str, Run[Ran]]:
+        """One model, computed as a whole: nothing kept from earlier models is used."""
+        return ask_all_settled(self.pool, self.names, question.request(keep=False))
 
-    def hidden(self, name: str, trial: Trial) -> Mapping[str, Sequence[State]] | None:
+    def hidden(self, name: str, question: ModelRun) -> Mapping[str, Sequence[State]] | None:
         """What hidden layers gave on one target, for all inputs; None if it fails now."""
-        request = self._run(trial, keep=True, rows=trial.seed.case.data.count)
-        run = ask_settled(self.pool, name, request)
+        everything = replace(question, rows=question.seed.case.data.count)
+        run = ask_settled(self.pool, name, everything.request(keep=True))
         return run.reply.watched if run.ok else None
 
     def recycle(self, limit: int) -> None:
@@ -67,22 +83,6 @@ class Runner:
             if self.pool.memory(name) > limit:
                 self.pool.recycle(name)
                 self.recycled += 1
-
-    def _request(self, trial: Trial) -> Request[Any]:
-        if trial.instead is not None:
-            return trial.instead
-        return self._run(trial, self.keep, trial.rows)
-
-    def _run(self, trial: Trial, keep: bool, rows: int = 1) -> RunModel:
-        return RunModel(
-            model=trial.model,
-            inputs=trial.seed.inputs,
-            batch=trial.seed.case.data.count,
-            keep=keep,
-            watch=tuple(trial.watch) if keep else (),
-            rows=rows,
-            steps=len(trial.model.layers),
-        )
 
 
 def inside(run: Run[Any]) -> float:

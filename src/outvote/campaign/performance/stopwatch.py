@@ -7,13 +7,12 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from outvote.bench.seconds import layer_seconds
-from outvote.campaign.investigate import Report, signature
-from outvote.campaign.oracle import Judged
+from outvote.campaign.investigate import Conclusion, signature
 from outvote.campaign.performance.drift import Drift, culprit, drifts, slow_targets
-from outvote.campaign.runner import Runner, Trial, inside
+from outvote.campaign.runner import ModelRun, Runner, inside
 from outvote.campaign.seeds import Seed
 from outvote.core.model import Layer, Model
-from outvote.core.target import Target
+from outvote.core.target import Run, Target
 from outvote.findings.finding import Finding
 from outvote.store.store import Sample
 
@@ -33,32 +32,31 @@ class Stopwatch:
         self._usual = {name: deque[float](maxlen=_RECENT) for name in runner.names}
         self._known: dict[tuple[str, str], str] = {}  # target, layer's signature → fingerprint
 
-    def check(self, seed: Seed, model: Model, judged: Judged, report: Report) -> None:
+    def check(self, seed: Seed, model: Model, runs: Mapping[str, Run]) -> Conclusion:
         """A case that takes one target far longer than usual is repeated; then it is a finding."""
-        seconds = {name: inside(run) for name, run in judged.runs.items() if run.ok}
+        seconds = {name: inside(run) for name, run in runs.items() if run.ok}
         usual = {n: median(self._usual[n]) for n in seconds if len(self._usual[n]) >= _FEWEST}
         for name, taken in seconds.items():
             self._usual[name].append(taken)
         if len(usual) < len(self._usual):
-            return
+            return Conclusion()
         slow = slow_targets(seconds, usual)
         known = {name: self._explained(name, model) for name in slow}
-        report.again.update(fingerprint for fingerprint in known.values() if fingerprint)
+        again = frozenset(fingerprint for fingerprint in known.values() if fingerprint)
         if all(known.values()):
-            return
-        repeats = [self._runner.alone(Trial(seed, model)) for _ in range(2)]
+            return Conclusion(again=again)
+        repeats = [self._runner.alone(ModelRun(seed, model)) for _ in range(2)]
         if not all(run.ok for runs in repeats for run in runs.values()):
-            return
-        again = {name: min(inside(runs[name]) for runs in repeats) for name in self._usual}
-        for name in slow_targets(again, usual):
-            if not known.get(name):
-                report.findings.append(self._slow(name, seed, model, again, usual))
+            return Conclusion(again=again)
+        best = {name: min(inside(runs[name]) for runs in repeats) for name in self._usual}
+        fresh = [name for name in slow_targets(best, usual) if not known.get(name)]
+        return Conclusion(tuple(self._slow(n, seed, model, best, usual) for n in fresh), again)
 
     def sample(self, seed: Seed, number: int) -> list[Sample]:
         """A seed, as a whole, on every target: how long, and how large the worker is."""
         pool = self._runner.pool
         # The best of a few: a busy machine makes some runs slow, and none fast.
-        repeats = [self._runner.alone(Trial(seed, seed.case.model)) for _ in range(_REPEATS)]
+        repeats = [self._runner.alone(ModelRun(seed, seed.case.model)) for _ in range(_REPEATS)]
         return [
             Sample(
                 number,

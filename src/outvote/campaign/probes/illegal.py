@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from outvote.campaign.oracle import Judged
+from outvote.campaign.investigate import Conclusion
+from outvote.campaign.trial import Answered, Lab
 from outvote.core.model import Layer
 from outvote.core.protocol import AttemptLayer
 from outvote.core.target import Outcome, Run, Target
 from outvote.findings.finding import Finding
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
+from outvote.store.rows import Birth
 
 
 @dataclass(frozen=True)
@@ -36,15 +38,45 @@ class Attempt:
 
 
 @dataclass(frozen=True)
-class Refusals(Judged):
-    """What targets did with an illegal value. It is a test of each, whatever they did."""
+class IllegalTrial:
+    """An attempt in a campaign. It is a test of every target, whatever they do; it never breeds."""
+
+    birth: Birth
+    root: int
+    subject: Subject
+    attempt: Attempt
+    changed: tuple[str, ...] = ()
+    cost: int = 1
+    repeatable: bool = False
+    counts: bool = False
 
     @property
-    def valid(self) -> bool:
-        return True
+    def number(self) -> int:
+        return self.birth.number
 
     @property
-    def failed(self) -> dict[str, Run]:
+    def new(self) -> str:
+        return self.attempt.told
+
+    def request(self, keep: bool) -> AttemptLayer:
+        return self.attempt.request
+
+    def answered(self, runs: Mapping[str, Run], lab: Lab) -> Answered:
+        refusals = Refusals(runs)
+        found = findings_of(self.attempt, refusals, lab.investigator.targets)
+        everywhere = len(refusals.accepted) == len(runs)
+        accepted = self.attempt.told if everywhere else ""
+        return Answered(runs, refusals.died, True, Conclusion(tuple(found), accepted=accepted))
+
+
+@dataclass(frozen=True)
+class Refusals:
+    """What targets did with an illegal value."""
+
+    runs: Mapping[str, Run]
+
+    @property
+    def died(self) -> dict[str, Run]:
         return {name: run for name, run in self.runs.items() if run.outcome.is_death}
 
     @property
@@ -52,8 +84,8 @@ class Refusals(Judged):
         return [name for name, run in self.runs.items() if run.ok]
 
     @property
-    def suspicious(self) -> bool:
-        return bool(self.failed) or 0 < len(self.accepted) < len(self.runs)
+    def refused(self) -> list[str]:
+        return [name for name, run in self.runs.items() if not run.ok and name not in self.died]
 
 
 def draw_attempt(subject: Subject, tools: Tools, rng: np.random.Generator) -> Attempt | None:
@@ -76,14 +108,10 @@ def attempt_on(
     return Attempt(layer, name, parameters[name], request)
 
 
-def refusals(runs: Mapping[str, Run]) -> Refusals:
-    return Refusals(runs, {}, {}, (), {})
-
-
-def findings_of(attempt: Attempt, judged: Refusals, targets: Mapping[str, Target]) -> list[Finding]:
+def findings_of(attempt: Attempt, seen: Refusals, targets: Mapping[str, Target]) -> list[Finding]:
     """One finding per library that dies, and one for those that accept what others refuse."""
     found = []
-    for name, run in judged.failed.items():
+    for name, run in seen.died.items():
         word = {Outcome.HANG: "hangs", Outcome.MEMORY: "runs out of memory"}
         found.append(
             _finding(
@@ -95,17 +123,17 @@ def findings_of(attempt: Attempt, judged: Refusals, targets: Mapping[str, Target
                 run.detail,
             )
         )
-    refused = [n for n, run in judged.runs.items() if not run.ok and n not in judged.failed]
-    if judged.accepted and refused:
-        title = f"{_and(judged.accepted)} accept{'s' * (len(judged.accepted) == 1)} the illegal "
+    refused = seen.refused
+    if seen.accepted and refused:
+        title = f"{_and(seen.accepted)} accept{'s' * (len(seen.accepted) == 1)} the illegal "
         found.append(
             _finding(
                 attempt,
                 "illegal",
                 f"{title}{attempt.told}, which {_and(refused)} refuse{'s' * (len(refused) == 1)}",
-                tuple(judged.accepted),
+                tuple(seen.accepted),
                 targets,
-                "\n".join(f"{n}: {judged.runs[n].message[:300]}" for n in refused),
+                "\n".join(f"{n}: {seen.runs[n].message[:300]}" for n in refused),
             )
         )
     return found

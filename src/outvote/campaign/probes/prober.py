@@ -11,13 +11,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from outvote.campaign.family import Mutant, changed_layers
+from outvote.campaign.family import changed_layers
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.probes.climb import Climb
 from outvote.campaign.probes.evolution import Evolution, Evolved
 from outvote.campaign.probes.genome import Genome
-from outvote.campaign.probes.illegal import draw_attempt
+from outvote.campaign.probes.illegal import IllegalTrial, draw_attempt
 from outvote.campaign.seeds import Seed
+from outvote.campaign.trial import Mutant, Trial
 from outvote.core.arrays import Array
 from outvote.core.case import Data
 from outvote.core.truth import Truth
@@ -33,7 +34,7 @@ MOST_WEIGHTS = 4_000_000  # larger models do not evolve their weights: a populat
 
 
 class Prober:
-    """Makes mutants by asking targets."""
+    """Makes trials by asking targets."""
 
     def __init__(self, job: FuzzJob, pool: Pool, names: Sequence[str], tools: Tools) -> None:
         self._job = job
@@ -43,14 +44,24 @@ class Prober:
         self._evolution = Evolution(pool, names, job.genetic)
         self._climb = Climb(pool, names, job.genetic) if job.search == "gradient" else None
 
-    def probe(self, birth: Birth, root: int, parent: Subject, seed: Seed) -> Mutant | None:
-        """A mutant, or None where nothing of the model can be probed that way."""
+    def probe(self, birth: Birth, root: int, parent: Subject, seed: Seed) -> Trial | None:
+        """Something to try; None where nothing of the model can be probed that way."""
         rng = np.random.default_rng([birth.seed, birth.number, 0xA0DEE])
         if birth.rule == "ILL":
-            if not all(self._pool.targets[n].can("attempt") for n in self._names):
-                return None
-            attempt = draw_attempt(parent, self._tools, rng)
-            return Mutant(birth, root, parent, (), attempt=attempt) if attempt else None
+            return self._illegal(birth, root, parent, rng)
+        return self._searched(birth, root, parent, seed, rng)
+
+    def _illegal(
+        self, birth: Birth, root: int, parent: Subject, rng: np.random.Generator
+    ) -> Trial | None:
+        if not all(self._pool.targets[name].can("attempt") for name in self._names):
+            return None
+        attempt = draw_attempt(parent, self._tools, rng)
+        return IllegalTrial(birth, root, parent, attempt) if attempt else None
+
+    def _searched(
+        self, birth: Birth, root: int, parent: Subject, seed: Seed, rng: np.random.Generator
+    ) -> Trial | None:
         levels = LEVELS[birth.rule]
         if "weight" in levels and not 0 < parent.model.weight_count <= MOST_WEIGHTS:
             return None
@@ -61,10 +72,8 @@ class Prober:
         found = self._climb.search(genome, rng) if self._climb and levels == ("input",) else None
         found = found or self._evolution.search(genome, rng)
         subject = replace(parent, model=found.model)
-        own = self._with_inputs(seed, row, found)
-        return Mutant(
-            birth, root, subject, changed_layers(parent, subject), own, cost=found.requests + 1
-        )
+        changed, own = changed_layers(parent, subject), self._with_inputs(seed, row, found)
+        return Mutant(birth, root, subject, changed, own, searched=True, cost=found.requests + 1)
 
     def _with_inputs(self, seed: Seed, row: int, found: Evolved) -> Seed:
         """The seed with what was found as its inputs; each stands for the row it came from."""

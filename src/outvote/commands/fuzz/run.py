@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.bench.reading import helpers
-from outvote.campaign.campaign import Campaign, Watch
+from outvote.campaign.campaign import Onlooker, run_campaign
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.seeds import check_files
@@ -32,7 +32,7 @@ Ready = Callable[[Iterable[Target]], tuple[Target, ...]]
 def start(
     job: FuzzJob,
     out: Path,
-    watch: Watch = lambda progress: None,
+    watch: Onlooker = lambda progress: None,
     ready: Ready = provide,
     gate: Gate = STRICT,
 ) -> dict[str, Any]:
@@ -64,7 +64,7 @@ def start_rival(
     job: FuzzJob,
     rival: str,
     out: Path,
-    watch: Watch = lambda progress: None,
+    watch: Onlooker = lambda progress: None,
     ready: Ready = provide,
     gate: Gate = STRICT,
 ) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def start_rival(
 def resume(
     out: Path,
     targets: Mapping[str, Target],
-    watch: Watch = lambda progress: None,
+    watch: Onlooker = lambda progress: None,
     budget: Budget | None = None,
     jobs: int | None = None,
     ready: Ready = provide,
@@ -145,12 +145,12 @@ def _now() -> str:
 
 
 def _run(
-    job: FuzzJob, store: Store, out: Path, watch: Watch, ready: Ready, gate: Gate
+    job: FuzzJob, store: Store, out: Path, watch: Onlooker, ready: Ready, gate: Gate
 ) -> dict[str, Any]:
     job = job.but(targets=ready(job.targets))
     everyone = (*job.targets, *helpers(job.targets))
     with LocalPool(everyone, limits=job.limits, jobs=job.jobs) as pool:
-        Campaign(job, pool, store, out).run(watch)
+        run_campaign(job, pool, store, out, watch)
     result = gate.judged(_result(store, out))
     write_all(result, out)
     return result

@@ -1,0 +1,132 @@
+"""Everything that a campaign works with: started targets, seeds that were read and run, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from outvote.bench.reading import reader, require_started
+from outvote.campaign.investigate import Investigator
+from outvote.campaign.job import FuzzJob
+from outvote.campaign.keeper import Keeper
+from outvote.campaign.performance.stopwatch import Stopwatch
+from outvote.campaign.rules import rules_of
+from outvote.campaign.runner import ModelRun, Runner
+from outvote.campaign.seeds import Seed, read_seeds, with_truth
+from outvote.campaign.totals import Sitting, Totals
+from outvote.campaign.trial import Answered, Initial, Lab, Trial, row_of
+from outvote.core.errors import UsageError
+from outvote.core.result import target_head
+from outvote.core.target import Run
+from outvote.mutate.tools import Tools, tools_for
+from outvote.run.pool import Pool
+from outvote.search.strategy import Memory
+from outvote.store.store import Row, Sample, Store
+from outvote.store.strongest import Strongest
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A trial, what its answers come to, and what the store keeps of it."""
+
+    trial: Trial
+    answered: Answered
+    row: Row
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """What a campaign has at hand, in an open pool and store."""
+
+    job: FuzzJob
+    pool: Pool
+    store: Store
+    totals: Totals
+    runner: Runner
+    lab: Lab
+    keeper: Keeper
+    tools: Tools
+    seeds: Mapping[int, Seed]  # each with a truth to measure D_MAD by
+    first_runs: Mapping[int, Mapping[str, Run]]  # of the seeds, in this sitting
+
+    def keep(
+        self,
+        tried: Sequence[Tried],
+        state: Mapping[str, object],
+        strongest: Strongest,
+        samples: Sequence[Sample] = (),
+    ) -> None:
+        """Store what was tried together, and where the campaign stands, in one transaction."""
+        with self.store.transaction():
+            for one in tried:
+                self.store.add(one.row)
+                model = one.trial.subject.model
+                self.keeper.keep(one.row.number, model, one.answered.conclusion)
+            for sample in samples:
+                self.store.sample(sample)
+            self.store.note("state", state)
+            self.store.note("strongest", strongest.state())
+            self.note_totals()
+
+    def note_totals(self) -> None:
+        runner, investigator = self.runner, self.lab.investigator
+        sitting = Sitting(
+            runner.flaky,
+            runner.recycled,
+            dict(self.pool.restarts),
+            dict(runner.busy),
+            investigator.seconds,
+            investigator.looks,
+            self.tools.refused,
+        )
+        self.totals.note(sitting, self.pool.peaks)
+
+
+def equipped(job: FuzzJob, pool: Pool, store: Store, out: Path) -> Equipment:
+    """Start the targets, read the seeds and run them: they are the first rows of a campaign."""
+    totals = Totals(store)
+    names = [target.name for target in job.targets]
+    hellos = pool.start(names)
+    require_started(hellos)
+    targets = {target.name: target for target in job.targets}
+    heads = {name: target_head(target, hellos[name]) for name, target in targets.items()}
+    store.note("hellos", heads)
+    runner = Runner(pool, names, keep=job.keep_outputs)
+    investigator = Investigator(runner, job.targets, job.settings, job.minimise)
+    lab = Lab(investigator, Stopwatch(runner, pool.targets), job.settings)
+    keeper = Keeper(pool, store, out, targets, hellos, lambda: totals.seconds)
+    read = read_seeds(pool, job)
+    tools = tools_for(job.dialect, pool, reader(job.targets).name)
+    store.note("not_covered", dict(tools.not_covered))
+    store.note("drawable", sorted(tools.kinds))
+    runs = runner.run([ModelRun(seed, seed.case.model) for seed in read])
+    seeds = {n + 1: _settled(*both) for n, both in enumerate(zip(read, runs, strict=True))}
+    first_runs = {n + 1: found for n, found in enumerate(runs)}
+    made = Equipment(job, pool, store, totals, runner, lab, keeper, tools, seeds, first_runs)
+    if store.fact("state") is None:
+        _begin(made)
+    return made
+
+
+def _settled(seed: Seed, runs: Mapping[str, Run]) -> Seed:
+    """The seed with a truth: made of the targets' answers where the data has none."""
+    outputs = [run.reply.outputs for run in runs.values() if run.ok]
+    if not outputs:
+        told = "; ".join(f"{n}: {' '.join(r.message.split())[:200]}" for n, r in runs.items())
+        raise UsageError(f"no target can run the seed {seed.name!r}: {told}")
+    return with_truth(seed, outputs)
+
+
+def _begin(equipment: Equipment) -> None:
+    """The seeds themselves: what they show is not the mutants' merit."""
+    strongest, accs, tried = Strongest(), {}, []
+    for number, seed in equipment.seeds.items():
+        initial = Initial(number, seed)
+        answered = initial.answered(equipment.first_runs[number], equipment.lab)
+        accs[number] = answered.acc or 0.0
+        strongest.add(number, answered.mad, first=True)
+        row = row_of(initial, answered, True, equipment.totals.seconds)
+        tried.append(Tried(initial, answered, row))
+    job = equipment.job
+    equipment.keep(tried, Memory.new(accs, rules_of(job), job.seed).state(), strongest)

@@ -1,0 +1,94 @@
+"""What a campaign counts over all its sittings, and the notes of it in the store."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from outvote.campaign.trial import Answered, Trial
+from outvote.mutate.tools import Tools, value_class
+from outvote.store.store import Store
+
+
+@dataclass(frozen=True)
+class Sitting:
+    """What workers and rules came to since the campaign was taken up, under the store's names."""
+
+    flaky: int  # deaths that did not repeat
+    recycled: int  # workers replaced because they had grown
+    restarts: Mapping[str, int]
+    busy: Mapping[str, float]  # seconds inside each target
+    looking: float  # seconds
+    looks: int
+    refused_draws: int
+
+
+class Totals:
+    """Counts and clocks. A new sitting goes on where the store stands."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._began = time.monotonic()
+        self._before = float(store.fact("seconds", 0.0))
+        self._starting = float(store.fact("starting", 0.0))
+        self._earlier = {key: store.fact(key) for key in Sitting.__dataclass_fields__}
+        self._peaks = Counter(store.fact("peaks", {}))
+        mutants = [row for row in store.rows() if row.rule is not None]
+        self.tested = len(mutants)
+        self.valid = sum(row.outcome != "invalid" for row in mutants)
+        self.kinds = Counter(store.fact("kinds", {}))
+        self.values = Counter(store.fact("values", {}))  # kind, parameter and class of its value
+        self.accepted = Counter(store.fact("accepted", {}))  # illegal values that none refused
+        self.rounding = int(store.fact("rounding", 0))
+        self.making = float(store.fact("making", 0.0))  # seconds
+        self.best = 0.0  # the largest ACC of a mutant over its seed's, in this sitting
+
+    @property
+    def seconds(self) -> float:
+        return self._before + time.monotonic() - self._began
+
+    def started(self) -> None:
+        """From now on mutants are bred."""
+        self._starting += time.monotonic() - self._began
+
+    def count(self, trial: Trial, answered: Answered, of_seed: float, tools: Tools) -> None:
+        """One mutant or illegal value; `of_seed` is the ACC of its seed."""
+        self.tested += 1
+        self.valid += answered.valid
+        self.rounding += answered.conclusion.rounding
+        if answered.conclusion.accepted:
+            self.accepted[answered.conclusion.accepted] += 1
+        if not answered.valid:
+            return
+        for layer in map(trial.subject.model.layer, trial.changed):
+            self.kinds[layer.kind] += 1
+            for name, value in tools.parameters(layer).items():
+                self.values[f"{layer.kind} {name} {value_class(value)}"] += 1
+        if answered.acc is not None and of_seed > 0:
+            self.best = max(self.best, answered.acc / of_seed)
+
+    def note(self, sitting: Sitting, peaks: Mapping[str, int]) -> None:
+        """Write everything down, in the transaction that is open."""
+        facts = {
+            "seconds": self.seconds,
+            "starting": self._starting,
+            "making": self.making,
+            "kinds": dict(self.kinds),
+            "values": dict(self.values),
+            "accepted": dict(self.accepted),
+            "rounding": self.rounding,
+            "peaks": self._peaks | Counter(peaks),  # of each the larger one
+            **{key: _sum(self._earlier[key], own) for key, own in asdict(sitting).items()},
+        }
+        for key, value in facts.items():
+            self._store.note(key, value)
+
+
+def _sum(one: Any, other: Any) -> Any:
+    """Of two numbers, or of two dicts of numbers by their keys; the first may not be there yet."""
+    if isinstance(other, dict):
+        return {key: (one or {}).get(key, 0) + value for key, value in other.items()}
+    return (one or 0) + other
