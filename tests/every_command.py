@@ -15,6 +15,7 @@ import numpy as np
 
 import report_example
 from conftest import fake
+from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.commands.coverage.job import CoverageJob, State
 from outvote.commands.coverage.result import coverage_result
 from outvote.commands.explore.result import explore_result
@@ -194,6 +195,8 @@ def compare() -> dict[str, Any]:
 def fuzz() -> dict[str, Any]:
     """A campaign with one finding, and all figures that there may be."""
     found = report_example.bug(None)
+    seed = SeedFile("seed", Path("seed.keras"), None)
+    job = FuzzJob((seed,), (fake("a"), fake("b")), budget=Budget(mutants=8), inputs=4)
     step = {"mutant": 1, "rule": None, "new": "seed", "acc": 0.5}
     lineage = [step, {"mutant": 7, "rule": "LA", "new": "Rescaling", "acc": None}]
     seen = {"count": 3, "first": 7, "last": 9, "first_at": 1.5, "last_at": 2.0}
@@ -215,22 +218,7 @@ def fuzz() -> dict[str, Any]:
         ),
         "gate": report_example.result("", "", [], [], [])["gate"],
         "strategy": "lemon",
-        "settings": {
-            "seeds": [["seed", "seed.keras", None]],
-            "targets": ["a", "b"],
-            "strategy": "lemon",
-            "budget": {"mutants": 8, "seconds": None, "coverage": None},
-            "seed": 0,
-            "inputs": 4,
-            "mad_threshold": 0.4,
-            "breed_known": False,
-            "generation": 8,
-            "rules": [],
-            "search": "genetic",
-            "genetic": {"population": 10},
-            "minimise": 20.0,
-            "confirm": 1,
-        },
+        "settings": job.stored(),
         "seeds": [
             {"number": 1, "name": "seed", "layers": 5, "acc": 0.5, "findings": 1, "by_mutants": 1}
         ],

@@ -148,7 +148,7 @@ def test_the_same_seed_gives_the_same_campaign_and_it_can_go_on(
     half = job_of(seed, targets, strategy=name, budget=Budget(mutants=16))
     start(half, tmp_path / "half")
     known = {target.name: target for target in targets}
-    rest = resume(tmp_path / "half", known, budget=Budget(mutants=24))
+    rest = resume(tmp_path / "half", known, changes={"budget": Budget(mutants=24)})
     assert essence(rest) == essence(whole)
 
 

@@ -209,7 +209,7 @@ def test_a_campaign_that_is_resumed_equals_one_that_was_not(
     half = job_of(fake_model, fake_data, targets, budget=Budget(mutants=32))
     start(half, tmp_path / "half")
     known = {target.name: target for target in targets}
-    rest = resume(tmp_path / "half", known, budget=Budget(mutants=60))
+    rest = resume(tmp_path / "half", known, changes={"budget": Budget(mutants=60)})
     assert essence(rest) == essence(whole)
 
 
@@ -218,7 +218,8 @@ def test_totals_run_over_all_sittings(fake_model: Path, fake_data: Path, tmp_pat
     first = start(job, tmp_path / "out")
     assert first["time"]["recycled"] >= 3
     known = {target.name: target for target in honest()}
-    rest = resume(tmp_path / "out", known, budget=Budget(mutants=24))  # none is recycled now
+    changes = {"budget": Budget(mutants=24), "memory_limit": 1 << 40}  # none is recycled now
+    rest = resume(tmp_path / "out", known, changes=changes)
     assert rest["time"]["recycled"] == first["time"]["recycled"]
     assert rest["time"]["making"] > first["time"]["making"]
     for before, after in zip(first["targets"], rest["targets"], strict=True):
@@ -309,13 +310,44 @@ def test_ctrl_c_while_findings_are_confirmed_keeps_them_and_writes_the_reports(
 
 def test_a_resumed_campaign_keeps_its_options(fake_model: Path, fake_data: Path) -> None:
     targets = honest()
-    job = job_of(fake_model, fake_data, targets, minimise=3.0, confirm=4, rules=("LR",))
+    job = job_of(
+        fake_model,
+        fake_data,
+        targets,
+        minimise=3.0,
+        confirm=4,
+        rules=("LR",),
+        jobs=2,
+        limits=Limits(silence_seconds=7.0),
+        memory_limit=5,
+        keep_outputs=False,
+    )
     stored = json.loads(json.dumps(job.stored()))
     again = FuzzJob.restored(stored, {target.name: target for target in targets})
-    assert again.stored() == job.stored()
-    assert (again.minimise, again.confirm) == (3.0, 4)
+    assert again == job
     del stored["minimise"], stored["confirm"]  # written by an older version
     assert FuzzJob.restored(stored, {t.name: t for t in targets}).confirm == FuzzJob.confirm
+
+
+def test_limits_that_are_said_again_are_kept_and_the_others_stay(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    config = tmp_path / "outvote.toml"
+    config.write_text("".join(f'[targets.{name}]\nextends = "fake"\n' for name in "ab"))
+    out = ["--quiet", "--config", str(config)]
+    start_of = ["fuzz", str(fake_model), "--data", str(fake_data), "--targets", "a,b", *out]
+    start_of += ["--out", str(tmp_path / "out"), "--budget", "8"]
+
+    def settings(*arguments: str) -> tuple[Any, ...]:
+        assert main(list(arguments)) == 0
+        told = json.loads((tmp_path / "out" / "result.json").read_text())["settings"]
+        return told["timeout"], told["memory_limit"], told["jobs"], told["budget"]["mutants"]
+
+    start_of += ["--timeout", "11", "--memory", "2", "--jobs", "1"]
+    assert settings(*start_of) == (11.0, 2 << 30, 1, 8)
+    again = ["fuzz", "--resume", str(tmp_path / "out"), *out]
+    assert settings(*again, "--budget", "16") == (11.0, 2 << 30, 1, 16)
+    assert settings(*again, "--timeout", "12") == (12.0, 2 << 30, 1, 16)
 
 
 def test_killed_in_the_middle_it_loses_no_finding_and_counts_nothing_twice(

@@ -13,6 +13,7 @@ from outvote.run.process import Limits
 from outvote.search.genetic import GeneticSettings
 
 MAD_THRESHOLD = 0.4  # T (LEMON, section 4.4)
+SILENCE_SECONDS = 60.0  # without progress, before a worker hangs
 _GENERATION = 8
 
 
@@ -63,7 +64,7 @@ class FuzzJob:
     memory_limit: int = 3 << 30  # a worker above it is replaced by a fresh one
     minimise: float = 20.0  # seconds to make one finding small; 0: leave them as they are
     confirm: int = 1  # fresh workers in which every finding must show again, at the end
-    limits: Limits = field(default_factory=lambda: Limits(silence_seconds=60.0))
+    limits: Limits = field(default_factory=lambda: Limits(silence_seconds=SILENCE_SECONDS))
 
     @property
     def dialect(self) -> str:
@@ -94,6 +95,10 @@ class FuzzJob:
             "genetic": asdict(self.genetic),
             "minimise": self.minimise,
             "confirm": self.confirm,
+            "jobs": self.jobs,
+            "timeout": self.limits.silence_seconds,
+            "memory_limit": self.memory_limit,
+            "keep_outputs": self.keep_outputs,
         }
 
     @staticmethod
@@ -116,6 +121,10 @@ class FuzzJob:
             genetic=GeneticSettings(**data.get("genetic", {})),
             minimise=data.get("minimise", FuzzJob.minimise),
             confirm=data.get("confirm", FuzzJob.confirm),
+            jobs=data.get("jobs"),
+            limits=Limits(silence_seconds=data.get("timeout", SILENCE_SECONDS)),
+            memory_limit=data.get("memory_limit", FuzzJob.memory_limit),
+            keep_outputs=data.get("keep_outputs", FuzzJob.keep_outputs),
         )
 
     def but(self, **changes: Any) -> FuzzJob:

@@ -130,16 +130,14 @@ def add(commands: Any) -> None:
     limits.add_argument(
         "--timeout",
         type=above_zero,
-        default=60.0,
         metavar="S",
-        help="without progress (%(default)s)",
+        help="without progress (60)",
     )
     limits.add_argument(
         "--memory",
         type=above_zero,
-        default=3.0,
         metavar="GIB",
-        help="replace a worker that holds more (%(default)s)",
+        help="replace a worker that holds more (3)",
     )
     fuzz.set_defaults(action=_fuzz)
 
@@ -179,13 +177,24 @@ def _genetic(options: argparse.Namespace) -> Any:
     )
 
 
+def _limits(options: argparse.Namespace) -> dict[str, Any]:
+    """What was said of workers; a campaign that is resumed keeps the rest as it was."""
+    from outvote.run.process import Limits
+
+    said: dict[str, Any] = {
+        "jobs": options.jobs,
+        "memory_limit": options.memory and int(options.memory * 2**30),
+        "limits": options.timeout and Limits(silence_seconds=options.timeout),
+    }
+    return {name: value for name, value in said.items() if value is not None}
+
+
 def _fuzz(options: argparse.Namespace) -> int:
     from outvote.campaign.job import Budget, FuzzJob
     from outvote.commands.fuzz.run import require_rival, resume, start, start_rival
     from outvote.commands.fuzz.show import FuzzTerminal
     from outvote.commands.terminal import Terminal
     from outvote.config import load_config
-    from outvote.run.process import Limits
     from outvote.targets.choose import known_targets
     from outvote.targets.environments.provide import provide
 
@@ -218,7 +227,8 @@ def _fuzz(options: argparse.Namespace) -> int:
             )
         out = options.resume
         with terminal.live() as watch:
-            result = resume(out, known, watch, wanted, options.jobs, ready, gate)
+            changes = {"budget": wanted} if wanted else {}
+            result = resume(out, known, watch, {**changes, **_limits(options)}, ready, gate)
     else:
         out = options.out
         if options.inputs == 0 and options.strategy != "layers":
@@ -233,16 +243,14 @@ def _fuzz(options: argparse.Namespace) -> int:
             budget=wanted or Budget(mutants=500),
             seed=options.seed,
             inputs=options.inputs,
-            jobs=options.jobs,
             mad_threshold=options.mad_threshold,
             breed_known=options.breed_known,
             rules=tuple(options.rules or ()),
-            memory_limit=int(options.memory * 2**30),
             minimise=options.minimise,
             confirm=options.confirm,
-            limits=Limits(silence_seconds=options.timeout),
             search=options.search,
             genetic=_genetic(options),
+            **_limits(options),
         )
         if options.compare is not None:
             require_rival(job, options.compare, out)

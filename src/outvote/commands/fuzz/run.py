@@ -10,7 +10,7 @@ from typing import Any
 
 from outvote.bench.reading import helpers
 from outvote.campaign.campaign import Onlooker, run_campaign
-from outvote.campaign.job import Budget, FuzzJob
+from outvote.campaign.job import FuzzJob
 from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.seeds import check_files
 from outvote.core.errors import UsageError
@@ -79,12 +79,11 @@ def resume(
     out: Path,
     targets: Mapping[str, Target],
     watch: Onlooker = lambda progress: None,
-    budget: Budget | None = None,
-    jobs: int | None = None,
+    changes: Mapping[str, Any] | None = None,
     ready: Ready = provide,
     gate: Gate = STRICT,
 ) -> dict[str, Any]:
-    """Go on with a stored campaign, with its own budget or a new one."""
+    """Go on with a stored campaign; `changes` of its job (budget, limits, ...) are kept too."""
     with closing(Store(out, create=False)) as store:
         stored = store.fact("job")
         try:
@@ -94,10 +93,8 @@ def resume(
                 f"the campaign in {out} cannot go on here: {error}; "
                 "give the outvote.toml that defines its targets with --config"
             ) from error
-        job = FuzzJob.restored(stored, found).but(jobs=jobs)
-        if budget is not None:
-            job = job.but(budget=budget)
-            store.note("job", job.stored())
+        job = FuzzJob.restored(stored, found).but(**changes or {})
+        store.note("job", job.stored())
         check_files(job.seeds)
         return _run(job, store, out, watch, ready, gate)
 
