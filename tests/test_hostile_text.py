@@ -22,6 +22,7 @@ from outvote.cli import main
 from outvote.commands.explore.show import show_explored
 from outvote.commands.terminal import Screen, Terminal
 from outvote.core.model import Layer
+from outvote.core.protocol import Hello
 from outvote.core.target import Outcome, Run
 from outvote.core.text import printable
 from outvote.findings.finding import Finding
@@ -196,13 +197,17 @@ def finding() -> Finding:
     return Finding("crash", MARKUP, MARKUP, (MARKUP,), MARKUP, "bug", "keras", layer, detail=LOG)
 
 
+def hello(version: str) -> Hello:
+    return Hello(versions={version: version}, precision={}, python="3", platform="x")
+
+
 def headings(text: str) -> list[str]:
     found = parsed(text)
     return [found[i + 1].content for i, t in enumerate(found) if t.type == "heading_open"]
 
 
 def test_the_text_of_an_issue_holds_only_our_markup() -> None:
-    hellos = {MARKUP: Run(MARKUP, Outcome.OK, {"versions": {MARKUP: MARKUP}})}
+    hellos = {MARKUP: Run(MARKUP, Outcome.OK, hello(MARKUP))}
     text = issue_text(finding(), hellos, "print('```')\n# owned")
     assert not kinds(text) & {"link_open", "html_inline", "html_block", "image", "strong_open"}
     assert len(headings(text)) == 5
@@ -211,7 +216,7 @@ def test_the_text_of_an_issue_holds_only_our_markup() -> None:
 
 
 def test_what_bisect_adds_stands_before_the_versions_whatever_the_log_says() -> None:
-    text = issue_text(finding(), {"a": Run("a", Outcome.OK)}, None)
+    text = issue_text(finding(), {"a": Run("a", Outcome.OK, hello("numpy"))}, None)
     once = with_releases(text, MARKUP, RELEASES)
     assert headings(once)[-2:] == ["Since when", "Versions"]
     assert LOG.strip() in [t.content.strip() for t in parsed(once) if t.type == "fence"]
