@@ -8,7 +8,7 @@ from pathlib import Path
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
-from outvote.core.protocol import File, ModelRead, Read
+from outvote.core.protocol import File, Hello, ModelRead, Read
 from outvote.core.target import Outcome, Run, Target
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
@@ -44,7 +44,7 @@ def read_file(pool: Pool, name: str, path: Path, weights: Path | None = None) ->
     )
 
 
-def require_started(hellos: Mapping[str, Run]) -> None:
+def require_started(hellos: Mapping[str, Run[Hello]]) -> None:
     for name, run in hellos.items():
         if not run.ok:
             log = run.detail.strip().splitlines() if run.outcome.is_death else []

@@ -9,6 +9,7 @@ from typing import Any
 
 from outvote.campaign.investigate import Conclusion
 from outvote.core.model import Model
+from outvote.core.protocol import Hello
 from outvote.core.target import Run, Target
 from outvote.findings.evidence import write_finding
 from outvote.findings.finding import Finding
@@ -25,7 +26,7 @@ class Keeper:
     store: Store
     out: Path
     targets: Mapping[str, Target]
-    hellos: Mapping[str, Run]
+    hellos: Mapping[str, Run[Hello]]
     seconds: Callable[[], float]  # of the campaign, so far
     known: set[str] = field(init=False)  # fingerprints
     last: str = ""  # title of the newest finding

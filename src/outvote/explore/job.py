@@ -14,6 +14,7 @@ from outvote.core.answers import Oracle
 from outvote.core.arrays import Array
 from outvote.core.case import Data
 from outvote.core.model import Model
+from outvote.core.protocol import Hello
 from outvote.core.target import Run, Target
 from outvote.run.process import Limits
 
@@ -134,7 +135,7 @@ class Explored:
 
     job: ExploreJob
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
-    hello: Run | None = None
+    hello: Run[Hello] | None = None
     subjects: list[Subject] = field(default_factory=list)
     data: Data | None = None
     kind: str = "classes"

@@ -10,7 +10,7 @@ from pathlib import Path
 from outvote.core.cuts import one_layer
 from outvote.core.dialect import dialect
 from outvote.core.files import named_inputs, save_npz
-from outvote.core.protocol import Save
+from outvote.core.protocol import Hello, Save
 from outvote.core.specimen import Specimen
 from outvote.core.target import Run, Target
 from outvote.findings.finding import Finding
@@ -23,7 +23,7 @@ def write_evidence(
     pool: Pool,
     findings: Sequence[Finding],
     targets: Mapping[str, Target],
-    hellos: Mapping[str, Run],
+    hellos: Mapping[str, Run[Hello]],
     out: Path,
 ) -> dict[str, str]:
     """A folder per finding; returns the repro script of each fingerprint that has one."""
@@ -40,7 +40,7 @@ def write_finding(
     pool: Pool,
     finding: Finding,
     targets: Mapping[str, Target],
-    hellos: Mapping[str, Run],
+    hellos: Mapping[str, Run[Hello]],
     out: Path,
 ) -> str | None:
     """The folder of one finding; returns its repro script, from `out`, if it has one."""

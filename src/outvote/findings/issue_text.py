@@ -11,6 +11,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.dialect import dialect
+from outvote.core.protocol import Hello
 from outvote.core.target import Run
 from outvote.findings.finding import Finding, Proof
 from outvote.report.tables import Markdown, code, escape, fence, marked, table
@@ -22,7 +23,7 @@ _RELEASES = ("release", "outcome", "distance")
 _SAID_BEFORE = re.compile(rf"\n{_SINCE}\n\n[^\n]*\n\n(\|[^\n]*\n)+\n*$")
 
 
-def issue_text(finding: Finding, hellos: Mapping[str, Run], script: str | None) -> str:
+def issue_text(finding: Finding, hellos: Mapping[str, Run[Hello]], script: str | None) -> str:
     """Title, what happens, what should, how to see it, versions."""
     proof = finding.proof
     lines = [
@@ -125,7 +126,7 @@ def _values(array: Array) -> str:
     return f"{array.shape}: " + ", ".join(f"{float(v):.6g}" for v in flat) + more
 
 
-def _versions(hellos: Mapping[str, Run]) -> list[str]:
+def _versions(hellos: Mapping[str, Run[Hello]]) -> list[str]:
     rows = []
     for name, run in hellos.items():
         told = ", ".join(f"{k} {v}" for k, v in run.reply.versions.items())

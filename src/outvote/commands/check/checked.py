@@ -9,6 +9,7 @@ from outvote.bench.noise import NoiseFloor
 from outvote.commands.check.job import Job
 from outvote.core.case import Case
 from outvote.core.outputs import Outputs
+from outvote.core.protocol import Hello, Ran
 from outvote.core.target import Run
 from outvote.findings.finding import Finding
 from outvote.judge.compare import Comparison
@@ -19,12 +20,12 @@ class Checked:
     """Complete at the end. It exists from the moment the model is read: there is always a case."""
 
     job: Job
-    hellos: dict[str, Run]
+    hellos: dict[str, Run[Hello]]
     case: Case
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     seconds: float = 0.0
     interrupted: bool = False
-    runs: dict[str, Run] = field(default_factory=dict)
+    runs: dict[str, Run[Ran]] = field(default_factory=dict)
     outputs: dict[str, Outputs] = field(default_factory=dict)
     comparisons: list[Comparison] = field(default_factory=list)
     noise: NoiseFloor | None = None
