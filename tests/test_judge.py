@@ -155,6 +155,14 @@ def test_an_element_that_is_another_number_counts(value: float, inconsistent: bo
     assert list(measured.triggering) == [0] * inconsistent
 
 
+def test_what_is_equal_agrees_whatever_is_tolerated() -> None:
+    same = Outputs((np.array([[1.0, np.nan]], "float32"),), ("float32",))
+    other = Outputs((np.array([[1.0 + 2**-23, np.nan]], "float32"),), ("float32",))
+    none = Settings(tolerance=0.0)
+    assert not compare(("a", "b"), same, same, Truth(), none).inconsistent
+    assert compare(("a", "b"), same, other, Truth(), none).inconsistent
+
+
 def test_two_of_five_may_win_if_no_other_group_is_as_large() -> None:
     targets = {name: fake(name) for name in "abcde"}
     assert vote(targets, [("a", "b")], None).outvoted == ("c", "d", "e")

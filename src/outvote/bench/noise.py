@@ -21,8 +21,8 @@ from outvote.core.outputs import Outputs
 from outvote.core.protocol import RunModel
 from outvote.core.target import Target
 from outvote.judge.compare import Comparison, Settings, mismatch_of
-from outvote.judge.distances import noise_of
-from outvote.judge.rounding import Rounding, looks
+from outvote.judge.distances import looks, noise_of
+from outvote.judge.rounding import Rounding
 from outvote.judge.tolerance import ELEMENT, MORE_PROBES, PLACE, PROBES
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_each_settled

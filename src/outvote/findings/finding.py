@@ -15,14 +15,13 @@ from outvote.core.model import Layer, Model, digest_of
 from outvote.core.outputs import Outputs
 from outvote.core.specimen import Specimen
 from outvote.core.target import Outcome, Run, Target
-from outvote.judge.observation import Observation
+from outvote.judge.observation import Observation, kind_of_failure
 from outvote.judge.vote import Vote, vote
 from outvote.localize.causal import Cause
 from outvote.localize.isolated import Fault
 from outvote.localize.layers import Localization
 
 _HEAD = 60  # letters of an error message that tell one from another
-_KIND_OF_OUTCOME = {Outcome.HANG: "hang"}
 
 
 @dataclass(frozen=True)
@@ -322,7 +321,7 @@ def _failure(run: Run, layer: Layer | None, voted: Vote, target: Target) -> Find
     decided = run.target in voted.outvoted
     text = _shorten(run.message)
     return Finding(
-        kind=_KIND_OF_OUTCOME.get(run.outcome, "crash"),
+        kind=kind_of_failure(run),
         title=f"{run.target} fails{place}: {text}",
         reason=f"Outcome {run.outcome.value}; {voted.reason}.",
         targets=(run.target,),

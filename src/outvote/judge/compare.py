@@ -14,9 +14,9 @@ from outvote.core.truth import Truth
 from outvote.judge.distances import (
     accuracy,
     distance_class,
-    distance_element,
     distance_mad,
     distance_relative,
+    looks,
 )
 from outvote.judge.patterns import Pattern, pattern_class, pattern_mad, pattern_relative
 from outvote.judge.tolerance import (
@@ -60,9 +60,9 @@ class Measured:
 
     @property
     def reached(self) -> Array:
-        """Which inputs count."""
-        by_size = ~(self.distances < self.threshold)
-        return by_size | ~(self.elements < ELEMENT) if self.elements.size else by_size
+        """Which inputs count; what is equal never does, whatever is tolerated."""
+        reached: Array = ~(self.distances < self.threshold) & (self.distances != 0)
+        return reached | ~(self.elements < ELEMENT) if self.elements.size else reached
 
     @property
     def inconsistent(self) -> bool:
@@ -166,9 +166,8 @@ def _measure(
         d = distance_mad(truth, x, y)
         found.append(Measured("mad", index, settings.mad_threshold, d, pattern_mad(d), needed))
     if "relative" in settings.metrics:
-        d = distance_relative(x, y)
+        d, elements = looks(x, y, dtype)
         limit = model_tolerance(dtype) if settings.tolerance is None else settings.tolerance
-        elements = distance_element(x, y, dtype)
         pattern = pattern_relative(d)
         found.append(Measured("relative", index, limit, d, pattern, needed, elements))
     return found

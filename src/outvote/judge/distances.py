@@ -8,6 +8,7 @@ is NaN, or the same infinity, on both sides agrees by every metric.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -77,40 +78,63 @@ def distance_relative(a: Array, b: Array) -> Array:
     Below 1e-30 nothing is relative: there processors may flush numbers to zero, each in its own
     way.
     """
-    difference, scale = _difference(a, b)
-    largest = difference.max(axis=1, initial=0.0)
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.where(largest == 0, 0.0, largest / np.maximum(scale, NOTHING)[:, 0])
+    found = _difference(a, b)
+    return np.zeros(_count(a)) if found is None else found.relative()
 
 
-def distance_element(a: Array, b: Array, dtype: str) -> Array:
-    """Largest difference of an element relative to that element: a second look.
+def looks(a: Array, b: Array, dtype: str) -> Array:
+    """Two distances of each instance: `distance_relative`, and one relative to the element itself.
 
-    It sees what a large neighbour hides from `distance_relative`. No element counts as smaller
+    The second look sees what a large neighbour hides from the first. No element counts as smaller
     than a few last places of the instance's largest: that is all that a sum leaves of terms that
     cancel.
     """
-    difference, scale = _difference(a, b)
-    with np.errstate(invalid="ignore", over="ignore"):
-        size = np.maximum(np.abs(_floats(a)), np.abs(_floats(b)))
-        least = np.maximum(scale * base_tolerance(dtype, LAYER_PLACES), NOTHING)
-        ratio = np.where(difference == 0, 0.0, difference / (size + least))
-    largest: Array = ratio.max(axis=1, initial=0.0)
-    return largest
+    found = _difference(a, b)
+    if found is None:
+        return np.zeros((2, _count(a)))
+    return np.stack([found.relative(), found.by_element(base_tolerance(dtype, LAYER_PLACES))])
 
 
-def _difference(a: Array, b: Array) -> tuple[Array, Array]:
-    """By instance: how far elements are apart, and the largest finite element, as a column."""
+@dataclass(frozen=True)
+class _Difference:
+    """By instance: how far elements are apart, how large they are, and the largest finite one."""
+
+    apart: Array
+    sizes: Array
+    scale: Array  # a column
+
+    def relative(self) -> Array:
+        largest = self.apart.max(axis=1, initial=0.0)
+        with np.errstate(invalid="ignore", over="ignore"):
+            return np.where(largest == 0, 0.0, largest / np.maximum(self.scale, NOTHING)[:, 0])
+
+    def by_element(self, least: float) -> Array:
+        with np.errstate(invalid="ignore", over="ignore"):
+            sizes = self.sizes + np.maximum(self.scale * least, NOTHING)
+            found = np.where(self.apart == 0, 0.0, self.apart / sizes)
+        largest: Array = found.max(axis=1, initial=0.0)
+        return largest
+
+
+def _difference(a: Array, b: Array) -> _Difference | None:
+    """None where all elements are equal."""
+    # Integers are equal or not as they are: float64 tells none apart above 2**53.
+    same = _per_instance(np.asarray(a) == np.asarray(b))
+    if same.all():
+        return None
     x, y = _floats(a), _floats(b)
     with np.errstate(invalid="ignore", over="ignore"):
-        # Integers are equal or not as they are: float64 tells none apart above 2**53.
-        same = _per_instance(np.asarray(a) == np.asarray(b)) | (np.isnan(x) & np.isnan(y))
-        whole = a.dtype.kind in "iu" and b.dtype.kind in "iu"
-        apart = np.abs(x - y)
-        difference = np.where(same, 0.0, np.maximum(apart, 1.0) if whole else apart)
+        same |= np.isnan(x) & np.isnan(y)
+        apart = np.where(same, 0.0, np.abs(x - y))
+        if a.dtype.kind in "iu" and b.dtype.kind in "iu":
+            apart = np.where(same, 0.0, np.maximum(apart, 1.0))
         sizes = np.maximum(np.abs(x), np.abs(y))
         scale = np.where(np.isfinite(sizes), sizes, 0.0).max(axis=1, initial=0.0, keepdims=True)
-    return difference, scale
+    return _Difference(apart, sizes, scale)
+
+
+def _count(array: Array) -> int:
+    return len(array) if array.ndim else 1
 
 
 def _floats(values: Array) -> Array:
@@ -132,8 +156,8 @@ def accuracy(labels: Array, output: Array, k: int) -> float:
 
 def _per_instance(values: Array) -> Array:
     """One row per instance; a tensor without axes is one instance."""
-    count = len(values) if values.ndim else 1
-    return values.reshape(count, int(np.prod(values.shape[1:])))  # -1 fails on no instances
+    # A size of -1 fails on no instances.
+    return values.reshape(_count(values), int(np.prod(values.shape[1:])))
 
 
 def noise_of(movements: Mapping[str, Sequence[Array | float]]) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.outputs import Outputs
 from outvote.judge.compare import Settings, mismatch_of
-from outvote.judge.distances import distance_element, distance_relative
+from outvote.judge.distances import looks
 from outvote.judge.tolerance import (
     ELEMENT,
     LOST_DIGITS,
@@ -21,11 +21,6 @@ from outvote.judge.tolerance import (
     layer_tolerance,
     model_tolerance,
 )
-
-
-def looks(a: Array, b: Array, dtype: str) -> Array:
-    """Both looks at one output: (relative to the largest element, to the element itself) by row."""
-    return np.stack([distance_relative(a, b), distance_element(a, b, dtype)])
 
 
 @dataclass(frozen=True)
