@@ -10,11 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from outvote.campaign.job import FuzzJob
+from outvote.campaign.oracle import judge
 from outvote.campaign.performance.drift import culprit, drifts, slow_targets
 from outvote.core.blobs import BlobStore
 from outvote.core.errors import UsageError
-from outvote.core.protocol import LayerMade, R, Request
+from outvote.core.outputs import Outputs
+from outvote.core.protocol import LayerMade, R, Ran, Request
 from outvote.core.target import Outcome, Run
+from outvote.core.truth import Truth
 from outvote.dialects.keras.mutate.maker import Maker
 from outvote.search.registry import strategy
 from outvote.search.strategy import Choice, Memory, Offspring
@@ -36,6 +40,26 @@ def test_a_mutant_joins_when_it_amplifies_its_seed() -> None:
     assert not lemon.tell(Choice(1, "A"), Offspring(5, 99.0, breeds=False))
     assert [number for number, *_ in lemon.state()["members"]] == [1, 2]
     assert lemon.state()["tallies"]["A"] == [4, 2]
+
+
+def test_a_gap_adds_nothing_to_acc_and_does_not_keep_a_mutant_from_breeding() -> None:
+    truth = Truth(labels=np.array([0, 1]), classes=2)
+
+    def ran(name: str, sure: float) -> Run[Ran]:
+        array = np.array([[sure, 1 - sure], [1 - sure, sure]], np.float32)
+        return Run(name, Outcome.OK, Ran(outputs=Outputs((array,), ("float32",))))
+
+    def acc(**runs: Run[Ran]) -> float | None:
+        return judge(runs, (), truth, FuzzJob((), ()).settings).acc
+
+    a, b, c = ran("a", 0.9), ran("b", 0.8), ran("c", 0.7)
+    gap: Run[Ran] = Run("c", Outcome.UNSUPPORTED)
+    whole, part = acc(a=a, b=b, c=c), acc(a=a, b=b, c=gap)
+    assert whole is not None
+    assert part is not None
+    assert part == pytest.approx(2 * 0.1 / 0.3, rel=1e-5)
+    assert 0 < part < whole
+    assert acc(a=a, b=Run("b", Outcome.UNSUPPORTED)) is None
 
 
 def test_a_rule_that_did_not_apply_counts_for_nothing() -> None:

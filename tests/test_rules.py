@@ -12,7 +12,7 @@ import pytest
 
 from outvote.bench.reading import read_file
 from outvote.core.model import Layer, Ref
-from outvote.core.protocol import KindsListed, ListKinds, Ran, RunModel
+from outvote.core.protocol import ListKinds, Ran, RunModel
 from outvote.core.target import Run
 from outvote.dialects.keras.mutate.catalogue import NOT_DRAWN, Catalogue
 from outvote.dialects.keras.mutate.chains import Chain
@@ -256,19 +256,6 @@ def test_the_catalogue_covers_the_framework_and_says_what_it_leaves_out(bench: B
     found = bench.pool.ask("torch", ListKinds()).reply.kinds
     parameters = {p["name"] for k in catalogue.kinds for p in found[k]}
     assert parameters - set(PARAMETERS) - LEFT_ALONE == set()
-
-
-def test_a_layer_that_keras_gets_tomorrow_joins_by_itself() -> None:
-    def parameter(name: str, required: bool) -> dict[str, object]:
-        return {"name": name, "required": required, "default": None}
-
-    tomorrow = {
-        "Conv9Mystery2D": [parameter("filters", True), parameter("kernel_size", True)],
-        "Oracle": [parameter("prophecy", True)],
-    }
-    catalogue = Catalogue.of(KindsListed(kinds=tomorrow, activations=["relu"]))
-    assert catalogue.kinds["Conv9Mystery2D"].ranks == (3,)
-    assert catalogue.not_covered == {"Oracle": "no values are known for its parameter prophecy"}
 
 
 def test_most_kinds_can_be_made_where_they_fit(bench: Bench) -> None:

@@ -36,7 +36,7 @@ class Mixed:
             memory.misses.setdefault(name, 0)
 
     def ask(self) -> Choice:
-        name = max(self._arms, key=lambda arm: (not self._in_vain(arm), self._bound(arm)))
+        name = max(self._arms, key=lambda arm: (-self._in_vain(arm), self._bound(arm)))
         self._memory.arms[name][0] += 1  # now, so that a generation asks them all
         return replace(self._arms[name].ask(), by=name)
 
@@ -57,9 +57,9 @@ class Mixed:
     def state(self) -> dict[str, Any]:
         return self._memory.state()
 
-    def _in_vain(self, name: str) -> bool:
-        """Whether none of its rules seems to apply to any model there is."""
-        return self._memory.misses[name] >= _PATIENCE
+    def _in_vain(self, name: str) -> int:
+        """How often it was asked in vain beyond our patience; the least goes first."""
+        return max(0, self._memory.misses[name] - _PATIENCE)
 
     def _bound(self, name: str) -> float:
         used, found = self._memory.arms[name]

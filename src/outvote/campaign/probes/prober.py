@@ -28,7 +28,12 @@ from outvote.run.pool import Pool
 from outvote.search.genetic import LEVELS
 from outvote.store.rows import Birth
 
-PROBES = ("ILL", *LEVELS)
+PROBES = {  # with what they are, in a few words: docs/fuzz.md has them
+    "ILL": "illegal value",
+    "IN": "search for inputs",
+    "WT": "search for weights",
+    "IN-WT": "search for both",
+}
 GROUP = "audee"  # whose they are, as a rule says of itself
 MOST_WEIGHTS = 4_000_000  # larger models do not evolve their weights: a population must fit
 

@@ -17,9 +17,33 @@ def _softmax(x: Array) -> Array:
     return np.asarray(e / e.sum(axis=-1, keepdims=True))
 
 
+ACTIVATIONS: Mapping[str, Callable[[Array], Array]] = {
+    "linear": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0),
+    "tanh": np.tanh,
+}
+
+
+def _activated(x: Array, config: Mapping[str, Any]) -> Array:
+    return ACTIVATIONS[config.get("activation") or "linear"](x)
+
+
 def _dense(x: Array, weights: Sequence[Array], config: Mapping[str, Any]) -> Array:
-    result: Array = x @ weights[0] + (weights[1] if len(weights) > 1 else 0)
-    return np.maximum(result, 0) if config.get("activation") == "relu" else result
+    return _activated(x @ weights[0] + (weights[1] if len(weights) > 1 else 0), config)
+
+
+def _conv(x: Array, weights: Sequence[Array], config: Mapping[str, Any]) -> Array:
+    """One step after the other; what lies beyond the ends is zero, so that none is lost."""
+    kernel, bias = weights
+    before = (len(kernel) - 1) // 2
+    padded = _padded(x, before, len(kernel) - 1 - before)
+    steps = [padded[:, i : i + x.shape[1]] @ row for i, row in enumerate(kernel)]
+    return _activated(np.sum(steps, axis=0, dtype=x.dtype) + bias, config)
+
+
+def _normalised(x: Array, weights: Sequence[Array]) -> Array:
+    gamma, beta, mean, variance = weights
+    return np.asarray((x - mean) / np.sqrt(variance + np.float32(1e-3)) * gamma + beta)
 
 
 def _padded(x: Array, before: int, after: int) -> Array:
@@ -37,6 +61,10 @@ KINDS: dict[str, Compute] = {
     "Cropping1D": lambda x, w, c: x[0][:, c["cropping"][0] : x[0].shape[1] - c["cropping"][1]],
     "ZeroPadding1D": lambda x, w, c: _padded(x[0], *c["padding"]),
     "Add": lambda x, w, c: x[0] + x[1],
+    "Activation": lambda x, w, c: _activated(x[0], c),
+    "Conv1D": lambda x, w, c: _conv(x[0], w, c),
+    "BatchNormalization": lambda x, w, c: _normalised(x[0], w),
+    "GlobalAveragePooling1D": lambda x, w, c: x[0].mean(axis=1),
 }
 # Parameters of the kinds that may be drawn.
 PARAMETERS: Mapping[str, tuple[str, ...]] = {

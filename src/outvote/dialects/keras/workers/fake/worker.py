@@ -25,7 +25,7 @@ from outvote.core.arrays import Array
 from outvote.core.model import Input, Layer, Model, Ref, Weight
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
-from outvote.dialects.keras.workers.fake.layers import KINDS, PARAMETERS, weights_of
+from outvote.dialects.keras.workers.fake.layers import ACTIVATIONS, KINDS, PARAMETERS, weights_of
 from outvote.worker.main import Context, Handlers, Refused
 
 
@@ -76,7 +76,11 @@ class FakeWorker:
         )
 
     def read(self, request: ask.Read) -> ask.ModelRead:
-        """Read a JSON file with `layers` (name, kind, config, inputs, weights as lists)."""
+        """Read a JSON file with `layers`: name, kind, config, inputs, weights.
+
+        Weights are lists, or a dict where their names matter; `shares` names a layer whose object
+        this one is.
+        """
         data = json.loads(self._context.blobs.get(request.file.digest).tobytes())
         if data.get("class_name") != "FakeModel":
             raise Refused(f"{request.file.name} is not a model of the fake target")
@@ -92,7 +96,7 @@ class FakeWorker:
             kind: [{"name": name, "required": True, "default": None} for name in names]
             for kind, names in PARAMETERS.items()
         }
-        return ask.KindsListed(kinds=parameters, activations=["linear", "relu"])
+        return ask.KindsListed(kinds=parameters, activations=list(ACTIVATIONS))
 
     def make(self, request: ask.MakeLayer) -> ask.LayerMade:
         """What a layer would give, found by computing it on zeros."""
@@ -226,15 +230,18 @@ class FakeWorker:
         }
 
     def _layer(self, data: Any) -> Layer:
-        values = [np.array(w, np.float32) for w in data.get("weights", [])]
+        given = data.get("weights", [])
+        named = given if isinstance(given, dict) else {f"w{i}": v for i, v in enumerate(given)}
+        values = {name: np.array(value, np.float32) for name, value in named.items()}
         return Layer(
             data["name"],
             data["kind"],
             data.get("config", {}),
             args=[{"$ref": [name, 0]} for name in data["inputs"]],
             weights=tuple(
-                Weight(f"w{i}", self._context.blobs.put(v), v.shape) for i, v in enumerate(values)
+                Weight(name, self._context.blobs.put(v), v.shape) for name, v in values.items()
             ),
+            shares=data.get("shares"),
         )
 
 

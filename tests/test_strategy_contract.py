@@ -1,0 +1,99 @@
+"""The contract of every strategy: asked and told, it proposes what it may, stops and goes on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from outvote.campaign.probes.prober import GROUP, PROBES
+from outvote.mutate.registry import all_rules
+from outvote.search.registry import strategies, strategy
+from outvote.search.strategy import Choice, Memory, Offspring, Strategy
+
+STRATEGIES = strategies()
+RULES = {
+    **{name: rule.GROUP for name, rule in all_rules("keras").items()},
+    **dict.fromkeys(PROBES, GROUP),
+}
+GUIDE = Path(__file__).parent.parent / "docs" / "fuzz.md"
+SEEDS = {1: 10.0, 2: 5.0}
+IN_VAIN = 2000  # choices after which a campaign gives up
+
+
+def made(name: str, seed: int = 0) -> Strategy:
+    return strategy(name, Memory.new(SEEDS, RULES, seed))
+
+
+def go_on(asked: Strategy, first: int, count: int) -> list[Choice]:
+    """Mutants of all sorts: some run, some amplify, some may not breed, some find something."""
+    choices = []
+    for number in range(first, first + count):
+        choices.append(asked.ask())
+        child = None if number % 7 == 0 else number
+        acc = None if number % 5 == 0 else float(number % 20)
+        asked.tell(choices[-1], Offspring(child, acc, number % 3 > 0, number % 2, 1 + number % 4))
+    return choices
+
+
+def members(asked: Strategy) -> list[int]:
+    return [number for number, *_ in asked.state()["members"]]
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_it_says_whose_rules_it_uses_and_the_guide_names_it(name: str) -> None:
+    module = STRATEGIES[name]
+    assert module.GROUPS
+    assert set(module.GROUPS) <= set(RULES.values()), "no rule is of this group"
+    chapter = GUIDE.read_text().split("## Strategies")[1].split("\n## ")[0]
+    assert f"`{name}`" in chapter
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_it_proposes_models_of_the_pool_and_its_own_rules(name: str) -> None:
+    asked = made(name)
+    groups = STRATEGIES[name].GROUPS
+    for start in range(100, 900, 50):
+        known = set(members(asked))
+        choices = go_on(asked, start, 50)
+        known |= set(members(asked))
+        assert {choice.parent for choice in choices} <= known
+        assert {RULES[choice.rule] for choice in choices} <= set(groups)
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_what_is_told_decides_who_joins(name: str) -> None:
+    asked = made(name)
+    choice = asked.ask()
+    assert not asked.tell(choice, Offspring(None))
+    for number, (acc, breeds) in enumerate([(None, True), (99.0, False)], start=100):
+        choice = asked.ask()
+        assert not asked.tell(choice, Offspring(number, acc, breeds))
+    assert members(asked) == list(SEEDS)
+    choice = asked.ask()
+    joined = asked.tell(choice, Offspring(300, 99.0))
+    assert members(asked) == [*SEEDS, *([300] if joined else [])]
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_it_is_restored_as_if_it_had_not_stopped_and_a_seed_repeats_it(name: str) -> None:
+    one = made(name)
+    first = go_on(one, 100, 60)
+    assert go_on(made(name), 100, 60) == first
+    assert go_on(made(name, seed=1), 100, 60) != first
+    state = json.loads(json.dumps(one.state()))
+    assert go_on(strategy(name, Memory.restored(state)), 200, 60) == go_on(one, 200, 60)
+
+
+@pytest.mark.parametrize("name", list(STRATEGIES))
+def test_the_one_rule_that_applies_is_found_before_a_campaign_gives_up(name: str) -> None:
+    for rule in (rule for rule, group in RULES.items() if group in STRATEGIES[name].GROUPS):
+        asked = made(name)
+        for mutant in range(20):
+            in_vain = 0
+            while (choice := asked.ask()).rule != rule:
+                asked.tell(choice, Offspring(None))
+                in_vain += 1
+                assert in_vain < IN_VAIN, f"{rule} is never asked for"
+            asked.tell(choice, Offspring(100 + mutant, 0.0, breeds=False))
