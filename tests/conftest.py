@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+import zygote
 from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
@@ -33,6 +34,19 @@ def fake(name: str, misdeed: str = "", library: str | None = None, precision: st
     env = {"OUTVOTE_FAKE": misdeed} if misdeed else {}
     env |= {"OUTVOTE_FAKE_PRECISION": precision} if precision else {}
     return replace(BUILT_IN["fake"], name=name, env=env, library=library or name)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_fakes() -> Iterator[None]:
+    """Fake workers are divided off a process that has imported NumPy (tests/zygote.py)."""
+    if not zygote.is_possible():
+        yield
+        return
+    made = zygote.Zygote()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("outvote.run.process.subprocess", made)
+        yield
+    made.close()
 
 
 @pytest.fixture

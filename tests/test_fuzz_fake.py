@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
+import os
 import random
 import signal
 import sqlite3
@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 import pytest
 
 from conftest import fake
@@ -29,11 +28,11 @@ from outvote.campaign.seeds import read_seeds
 from outvote.cli import main
 from outvote.commands.fuzz.run import report, resume, start
 from outvote.core.errors import UsageError
-from outvote.core.target import Target
+from outvote.core.target import Run, Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.finding import Finding
 from outvote.run.local import LocalPool
-from outvote.run.process import Limits
+from outvote.run.process import Limits, Process
 from outvote.store.store import FILE, Store
 from outvote.targets.choose import find_target
 
@@ -378,28 +377,32 @@ def test_killed_in_the_middle_it_loses_no_finding_and_counts_nothing_twice(
 
 
 def test_workers_that_are_shot_at_random_are_replaced_and_blamed_for_nothing(
-    fake_model: Path, fake_data: Path, tmp_path: Path
+    fake_model: Path, fake_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One worker is shot with every generation that is stored, in the middle of the next."""
     over = threading.Event()
     rng = random.Random(0)
+    alive: dict[str, Process] = {}
     shots = 0
+
+    def greet(process: Process) -> Run:
+        alive[process.target.name] = process
+        return original(process)
 
     def shoot() -> None:
         nonlocal shots
         seen = 0
         while not over.wait(0.02):
             count = count_mutants(tmp_path / "out")
-            if count == seen:
-                continue
-            seen = count
-            with contextlib.suppress(psutil.NoSuchProcess):  # one that was replaced just now
-                own = psutil.Process().children()
-                workers = [child for child in own if "outvote worker" in str(child.cmdline())]
-                if workers:  # else the pool has closed
-                    rng.choice(workers).kill()
+            if count > seen:
+                victim = alive[rng.choice(sorted(alive))]
+                if victim.alive:
+                    os.kill(victim.pid, signal.SIGKILL)
                     shots += 1
+                seen = count
 
+    original = Process.greet
+    monkeypatch.setattr(Process, "greet", greet)
     thread = threading.Thread(target=shoot)
     thread.start()
     try:

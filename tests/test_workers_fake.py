@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +19,15 @@ from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.process import Limits
 
-LIMITS = Limits(start_seconds=60, silence_seconds=4, memory_bytes=600 << 20)
+LIMITS = Limits(start_seconds=60, silence_seconds=60, memory_bytes=300 << 20)
+IMPATIENT = replace(LIMITS, silence_seconds=3)
+
+
+@pytest.fixture(params=["started", "divided"], autouse=True)
+def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in production, and as the other tests have their fakes (tests/zygote.py)."""
+    if request.param == "started":
+        monkeypatch.setattr("outvote.run.process.subprocess", subprocess)
 
 
 def run_once(pool: Pool, model_path: Path) -> dict[str, Run[Ran]]:
@@ -35,8 +45,8 @@ def run_once(pool: Pool, model_path: Path) -> dict[str, Run[Ran]]:
         ("abort", Outcome.CRASH, "SIGABRT"),
         ("exit", Outcome.CRASH, "exited with code 3"),
         ("kill", Outcome.MEMORY, "SIGKILL"),
-        ("memory", Outcome.MEMORY, "more than the limit of 600 MiB"),
-        ("hang", Outcome.HANG, "no progress for 4 s"),
+        ("memory", Outcome.MEMORY, "more than the limit of 300 MiB"),
+        ("hang", Outcome.HANG, "no progress for 3 s"),
         ("garbage", Outcome.GARBAGE, "expected a message"),
         ("error", Outcome.ERROR, "ValueError: the fake target was told to raise"),
         ("unsupported", Outcome.UNSUPPORTED, "NotImplementedError"),
@@ -45,7 +55,8 @@ def run_once(pool: Pool, model_path: Path) -> dict[str, Run[Ran]]:
 def test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(
     fake_model: Path, misdeed: str, outcome: Outcome, says: str
 ) -> None:
-    with LocalPool([fake("honest"), fake("bad", f"{misdeed}:d2")], limits=LIMITS) as pool:
+    limits = IMPATIENT if outcome is Outcome.HANG else LIMITS
+    with LocalPool([fake("honest"), fake("bad", f"{misdeed}:d2")], limits=limits) as pool:
         pool.start()
         runs = run_once(pool, fake_model)
         assert runs["honest"].ok
@@ -72,12 +83,12 @@ def test_a_flood_on_standard_output_neither_blocks_nor_fills_memory(fake_model: 
 
 
 def test_slow_is_not_stuck(fake_model: Path) -> None:
-    """Five layers of a second each: every step forward renews a patience of four."""
-    with LocalPool([fake("slow", "slow:every")], limits=LIMITS) as pool:
+    """Five layers of a second each: every step forward renews a patience of three."""
+    with LocalPool([fake("slow", "slow:every")], limits=IMPATIENT) as pool:
         pool.start()
         run = run_once(pool, fake_model)["slow"]
         assert run.ok, run.message
-        assert run.seconds > 4
+        assert run.seconds > IMPATIENT.silence_seconds
 
 
 def test_no_process_survives_the_pool(fake_model: Path) -> None:
@@ -101,7 +112,6 @@ def test_a_worker_dies_with_its_driver(fake_model: Path, tmp_path: Path) -> None
     """Kill the driver with SIGKILL while a worker is stuck in a request."""
     import os
     import signal
-    import subprocess
     import sys
     import time
 

@@ -1,0 +1,135 @@
+"""Fake workers by fork: a process that has imported NumPy once, and divides when one is asked for.
+
+Most of a fake worker's life is `import numpy`, and the tests start some hundred of them. Here they
+come from one process that has it already. All else is as in production: a process of its own, a
+child of ours, in a session of its own, with its own environment, its own death. Linux alone has
+what this needs (a child for one's parent); elsewhere, and for targets that are no fakes, workers
+start as they always do. `tests/test_workers_fake.py` starts some in both ways.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any
+
+SOURCE = Path(__file__).parent.parent / "src"
+_FAKE = ".workers.fake"
+_SYS_CLONE = {"x86_64": 56, "aarch64": 220}.get(os.uname().machine)
+_CLONE_PARENT, _SIGCHLD = 0x8000, 17
+_SIZE = 1 << 20  # of a request at most
+
+
+class Zygote:
+    """Stands for the module `subprocess` where workers are started."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._popen = subprocess.Popen(
+            [sys.executable, __file__, str(theirs.fileno())],
+            env={**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"},
+            pass_fds=[theirs.fileno()],
+        )
+        theirs.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(subprocess, name)
+
+    def Popen(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:  # noqa: N802
+        """A worker; a fake one is divided off, any other is started."""
+        settings = json.loads(command[-1])
+        is_plain = command[0] == sys.executable and not settings["setup"] and not settings["path"]
+        if not (is_plain and settings["worker"].endswith(_FAKE)):
+            return subprocess.Popen(command, **options)
+        (fd,) = options["pass_fds"]
+        reads, writes = os.pipe()
+        request = json.dumps([settings, dict(options["env"])]).encode()
+        with self._lock:
+            socket.send_fds(self._ours, [request], [fd, writes])
+            pid = int(self._ours.recv(32))
+        os.close(writes)
+        return _popen_of(pid, command, reads)
+
+    def close(self) -> None:
+        self._ours.close()
+        self._popen.wait()
+
+
+def _popen_of(pid: int, command: list[str], reads: int) -> subprocess.Popen[bytes]:
+    """The object that `subprocess` would have made of this child of ours."""
+    made = subprocess.Popen.__new__(subprocess.Popen)
+    made.args, made.pid, made.returncode = command, pid, None
+    made.stdin = made.stderr = None
+    made.stdout = os.fdopen(reads, "rb")
+    made._waitpid_lock = threading.Lock()  # type: ignore[attr-defined]
+    made._child_created = True  # type: ignore[attr-defined]
+    made._communication_started = False  # type: ignore[attr-defined]
+    made._input, made._sigint_wait_secs = None, 0.25  # type: ignore[attr-defined]
+    made._closed_child_pipe_fds = True  # type: ignore[attr-defined]
+    return made
+
+
+def is_possible() -> bool:
+    return sys.platform == "linux" and _SYS_CLONE is not None
+
+
+def _divide() -> int:
+    """fork(2), but the child is our parent's."""
+    api = ctypes.pythonapi
+    api.PyOS_BeforeFork()
+    pid = int(ctypes.CDLL(None).syscall(_SYS_CLONE, _CLONE_PARENT | _SIGCHLD, 0, 0, 0, 0))
+    if pid == 0:
+        api.PyOS_AfterFork_Child()
+    else:
+        api.PyOS_AfterFork_Parent()
+    return pid
+
+
+def _live(settings: dict[str, Any], environment: dict[str, str], fd: int, writes: int) -> None:
+    """What the worker does from here on: as the bootstrap in run/process.py has it."""
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDONLY)
+    for source, number in ((null, 0), (writes, 1), (writes, 2)):
+        os.dup2(source, number)
+    os.close(writes)
+    os.environ.clear()
+    os.environ.update(environment)
+    from outvote.worker.main import serve
+
+    serve(fd, settings)
+
+
+def main(control: socket.socket) -> None:
+    import outvote.dialects.keras.workers.fake.worker
+    import outvote.worker.main  # noqa: F401
+
+    while True:
+        request, fds, _, _ = socket.recv_fds(control, _SIZE, 2)
+        if not request:
+            return
+        pid = _divide()
+        if pid == 0:
+            control.close()
+            code = 1
+            try:
+                _live(*json.loads(request), *fds)
+                code = 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(code)
+        for fd in fds:
+            os.close(fd)
+        control.send(str(pid).encode())
+
+
+if __name__ == "__main__":
+    main(socket.socket(fileno=int(sys.argv[1])))
