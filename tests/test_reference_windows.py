@@ -42,6 +42,11 @@ def inside(place: Sequence[int], sizes: Sequence[int]) -> bool:
     return all(0 <= p < n for p, n in zip(place, sizes, strict=True))
 
 
+def at_place(*place: int) -> Any:
+    """An index: this place, of all samples."""
+    return (slice(None), *place)
+
+
 def walked(
     sizes: Sequence[int],
     window: Sequence[int],
@@ -71,7 +76,7 @@ def stacked(rows: dict[tuple[int, ...], Array]) -> Array:
     first = next(iter(rows.values()))
     tensor = np.zeros((len(first), *counts, first.shape[-1]))
     for place, row in rows.items():
-        tensor[(slice(None), *place)] = row
+        tensor[at_place(*place)] = row
     return tensor
 
 
@@ -106,7 +111,7 @@ def test_a_convolution_is_a_sum_over_offsets_channels_and_groups(
             for out in range(3 * groups):
                 group = out // 3
                 for channel in range(2):
-                    taken = x[(slice(None), *place, 2 * group + channel)]
+                    taken = x[at_place(*place, 2 * group + channel)]
                     row[:, out] += taken * kernel[(*offset, channel, out)]
         rows[at] = row
     found = computed(f"Conv{rank}D", {**config, "filters": 3 * groups}, [kernel, bias], x)
@@ -130,7 +135,7 @@ def test_a_depthwise_kernel_belongs_to_its_channel_and_outputs_follow_one_anothe
         for offset, place in reads:
             for channel in range(2):
                 for m in range(times):
-                    taken = x[(slice(None), *place, channel)]
+                    taken = x[at_place(*place, channel)]
                     row[:, channel * times + m] += taken * kernel[(*offset, channel, m)]
         rows[at] = row
     found = computed(f"DepthwiseConv{rank}D", {**config, "depth_multiplier": times}, [kernel], x)
@@ -190,7 +195,7 @@ def test_pooling_looks_at_the_places_of_a_window_and_not_at_padding(
     x = numbers(seed, 2, *sizes, 3)
     rows = {}
     for at, reads in walked(sizes, window, strides, [1] * rank, padding):
-        seen = np.stack([x[(slice(None), *place)] for _, place in reads])
+        seen = np.stack([x[at_place(*place)] for _, place in reads])
         rows[at] = seen.max(axis=0) if how == "Max" else seen.sum(axis=0) / len(reads)
     config = {"pool_size": window, "strides": strides, "padding": padding}
     found = computed(f"{how}Pooling{rank}D", config, [], x)
