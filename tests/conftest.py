@@ -20,6 +20,7 @@ from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
+from outvote.run.process import Process
 
 # The same draws every time, no clock, nothing kept between runs: what fails, fails again.
 settings.register_profile("same", deadline=None, derandomize=True, max_examples=40, database=None)
@@ -45,6 +46,7 @@ def _quick_fakes() -> Iterator[None]:
     made = zygote.Zygote()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("outvote.run.process.subprocess", made)
+        patch.setattr(Process, "__init__", made.told_whom(Process.__init__))
         yield
     made.close()
 

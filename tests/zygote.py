@@ -17,11 +17,14 @@ import subprocess
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from outvote.core.target import Target
 
 SOURCE = Path(__file__).parent.parent / "src"
-_FAKE = ".workers.fake"
 _SYS_CLONE = {"x86_64": 56, "aarch64": 220}.get(os.uname().machine)
 _CLONE_PARENT, _SIGCHLD = 0x8000, 17
 _SIZE = 1 << 20  # of a request at most
@@ -32,6 +35,7 @@ class Zygote:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
+        self._current = threading.local()
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._popen = subprocess.Popen(
             [sys.executable, __file__, str(theirs.fileno())],
@@ -43,15 +47,23 @@ class Zygote:
     def __getattr__(self, name: str) -> Any:
         return getattr(subprocess, name)
 
+    def told_whom(self, start: Callable[..., None]) -> Callable[..., None]:
+        """`Process.__init__`, which tells us for which target it starts a process."""
+
+        def told(process: Any, target: Target, *rest: Any) -> None:
+            self._current.target = target
+            start(process, target, *rest)
+
+        return told
+
     def Popen(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:  # noqa: N802
         """A worker; a fake one is divided off, any other is started."""
-        settings = json.loads(command[-1])
-        is_plain = command[0] == sys.executable and not settings["setup"] and not settings["path"]
-        if not (is_plain and settings["worker"].endswith(_FAKE)):
+        target: Target = self._current.target
+        if target.worker != "fake" or target.python or target.path:
             return subprocess.Popen(command, **options)
         (fd,) = options["pass_fds"]
         reads, writes = os.pipe()
-        request = json.dumps([settings, dict(options["env"])]).encode()
+        request = json.dumps([os.getpid(), dict(options["env"])]).encode()
         with self._lock:
             socket.send_fds(self._ours, [request], [fd, writes])
             pid = int(self._ours.recv(32))
@@ -93,7 +105,7 @@ def _divide() -> int:
     return pid
 
 
-def _live(settings: dict[str, Any], environment: dict[str, str], fd: int, writes: int) -> None:
+def _live(parent: int, environment: dict[str, str], fd: int, writes: int) -> None:
     """What the worker does from here on: as the bootstrap in run/process.py has it."""
     os.setsid()
     null = os.open(os.devnull, os.O_RDONLY)
@@ -104,7 +116,7 @@ def _live(settings: dict[str, Any], environment: dict[str, str], fd: int, writes
     os.environ.update(environment)
     from outvote.worker.main import serve
 
-    serve(fd, settings)
+    serve(fd, parent)
 
 
 def main(control: socket.socket) -> None:
