@@ -38,7 +38,7 @@ def outputs_of_call(
     layer: Layer, weights: Sequence[Array], *given: Array | State
 ) -> list[Array] | None:
     """What the reference says of a layer on tensors, each with its mask or without one."""
-    states = [item if isinstance(item, tuple) else (item, None) for item in given]
+    states = [item if isinstance(item, State) else State(item) for item in given]
     return strict_reference(layer, weights, states)
 
 

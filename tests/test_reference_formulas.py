@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outvote.core.states import State
 from outvote.dialects.keras.reference.activations import FUNCTIONS
 from reference_calls import SEEDS, computed, layer_of, listed, numbers, outputs_of_call
 
@@ -128,7 +129,7 @@ def test_softmax_over_any_axes_sums_to_one(seed: int, axis: Any) -> None:
 @given(SEEDS)
 def test_masked_places_of_a_softmax_get_nothing_and_the_rest_share_all(seed: int) -> None:
     x, mask = numbers(seed, 3, 5), np.random.default_rng(seed).random((3, 5)) < 0.6
-    outputs = outputs_of_call(layer_of("Softmax", {}), [], (x, mask))
+    outputs = outputs_of_call(layer_of("Softmax", {}), [], State(x, mask))
     assert outputs is not None
     for row in range(3):
         kept = np.exp(x[row]) * mask[row]

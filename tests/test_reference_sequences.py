@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from outvote.core.arrays import Array
 from outvote.core.model import REF
+from outvote.core.states import State
 from reference_calls import SEEDS, computed, layer_of, listed, numbers, outputs_of_call
 
 UNITS = 2
@@ -132,7 +133,7 @@ def test_a_recurrent_layer_is_its_cell_step_by_step(
         config["reset_after"] = reset_after
     weights, x = weights_of(kind, seed, config), numbers(seed + 9, 2, 4, FEATURES)
     mask = np.random.default_rng(seed).random((2, 4)) < 0.6 if masked else None
-    outputs = outputs_of_call(layer_of(kind, config), weights, (x, mask))
+    outputs = outputs_of_call(layer_of(kind, config), weights, State(x, mask))
     assert outputs is not None
     for sample in range(2):
         own = None if mask is None else mask[sample]
@@ -229,7 +230,7 @@ def test_the_same_layer_on_every_step() -> None:
         alone = computed("Dense", {"units": 5, "activation": "softmax"}, [kernel, bias], x[:, step])
         np.testing.assert_allclose(found[:, step], alone)
     with_mask = outputs_of_call(
-        layer_of("TimeDistributed", config), [kernel, bias], (x, np.ones((2, 3), bool))
+        layer_of("TimeDistributed", config), [kernel, bias], State(x, np.ones((2, 3), bool))
     )
     assert with_mask is None
 
@@ -279,14 +280,14 @@ def test_attention_leaves_masked_values_out_and_zeroes_masked_queries() -> None:
     query_mask, value_mask = np.array([[True, False]]), np.array([[True, False, True, True]])
     kwargs = {"return_attention_scores": True}
     layer = layer_of("Attention", {}, listed(2), kwargs)
-    outputs = outputs_of_call(layer, [], (query, query_mask), (value, value_mask))
+    outputs = outputs_of_call(layer, [], State(query, query_mask), State(value, value_mask))
     assert outputs is not None
     mixed, shares = outputs
     assert shares[0, 0, 1] == 0
     assert shares[0].sum(axis=-1).tolist() == pytest.approx([1, 1])
     np.testing.assert_allclose(mixed[0, 0], shares[0, 0] @ value[0])
     assert mixed[0, 1].tolist() == [0, 0, 0]
-    blind = outputs_of_call(layer, [], query, (value, np.zeros((1, 4), bool)))
+    blind = outputs_of_call(layer, [], query, State(value, np.zeros((1, 4), bool)))
     assert blind is None  # a query that may see nothing has no documented share
 
 

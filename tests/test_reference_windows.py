@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from outvote.core.arrays import Array
+from outvote.core.states import State
 from reference_calls import SEEDS, computed, layer_of, numbers, outputs_of_call
 
 RANKS = st.integers(1, 3)
@@ -245,12 +246,12 @@ def test_a_masked_step_is_left_out_of_the_mean(seed: int) -> None:
     x, rng = numbers(seed, 3, 5, 2), np.random.default_rng(seed)
     mask = rng.random((3, 5)) < 0.5
     mask[:, rng.integers(5)] = True
-    outputs = outputs_of_call(layer_of("GlobalAveragePooling1D", {}), [], (x, mask))
+    outputs = outputs_of_call(layer_of("GlobalAveragePooling1D", {}), [], State(x, mask))
     assert outputs is not None
     for row in range(3):
         np.testing.assert_allclose(outputs[0][row], x[row][mask[row]].mean(axis=0), atol=1e-12)
     mask[0] = False
-    assert outputs_of_call(layer_of("GlobalAveragePooling1D", {}), [], (x, mask)) is None
+    assert outputs_of_call(layer_of("GlobalAveragePooling1D", {}), [], State(x, mask)) is None
 
 
 CHANNELS_FIRST = [
