@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import fake
+from outvote.bench.reading import read_model
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
@@ -18,6 +19,8 @@ from outvote.core.case import balanced_batch
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.judge.compare import Settings
+from outvote.localize.layers import localize
+from outvote.run.local import LocalPool
 from outvote.run.process import Limits
 
 
@@ -269,3 +272,13 @@ def test_fingerprints_name_the_cause_not_the_occurrence(fake_model: Path, fake_d
 )
 def test_batches_are_even_where_possible(count: int, limit: int, batch: int) -> None:
     assert balanced_batch(count, limit) == batch
+
+
+def test_a_gap_is_left_out_of_one_layer_and_not_of_the_others(fake_model: Path) -> None:
+    """What a target lacks is no fault, and it goes on with the layers that follow."""
+    with LocalPool([fake("a"), fake("b"), fake("c", "unsupported:d2")]) as pool:
+        model, _ = read_model(pool, fake_model, None)
+        x = np.random.default_rng(0).normal(size=(1, 4)).astype("float32")
+        found = localize(pool, model, [x], "a", dict(pool.targets), Settings())
+    assert found.faults == ()
+    assert set(found.isolated["b"]) - set(found.isolated["c"]) == {"d2"}

@@ -80,9 +80,9 @@ def test_nobody_imports_a_wing_but_itself() -> None:
 
 
 def allowed_in_workers(importer: str, imported: str) -> bool:
-    """Core, what all workers share, and the workers of the same wing."""
-    wing = wing_of(importer)
-    roots = ("outvote.core", "outvote.worker", f"outvote.dialects.{wing}.workers")
+    """Core, what all workers share, and the workers and nouns of the same wing."""
+    own = f"outvote.dialects.{wing_of(importer)}"
+    roots = ("outvote.core", "outvote.worker", f"{own}.workers", f"{own}.nouns")
     return any(imported == root or imported.startswith(f"{root}.") for root in roots)
 
 
@@ -95,6 +95,17 @@ def test_workers_import_core_worker_and_their_own_wing() -> None:
     ]
     assert len({m for m, _ in inside}) > 20
     wrong = [(m, to) for m, to in inside if not allowed_in_workers(m, to)]
+    assert not wrong, told(wrong)
+
+
+def test_the_nouns_of_a_wing_stand_on_core_alone() -> None:
+    inside = [(m, to) for m, to in imports() if ".nouns" in m and to.startswith("outvote")]
+    wrong = [
+        (m, to)
+        for m, to in inside
+        if not to.startswith(("outvote.core", f"outvote.dialects.{wing_of(m)}.nouns"))
+    ]
+    assert inside
     assert not wrong, told(wrong)
 
 

@@ -4,24 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
-from outvote.core.dialect import dialect
+from outvote.core.dialect import dialect, dialect_of
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
-from outvote.core.protocol import File, Hello, ModelRead, Read
+from outvote.core.protocol import File, Hello, ListParts, ModelRead, Read
 from outvote.core.target import Outcome, Run, Target
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
 
 
 def read_model(
-    pool: Pool, path: Path, weights: Path | None, targets: Iterable[Target] | None = None
+    pool: Pool,
+    path: Path,
+    weights: Path | None,
+    targets: Iterable[Target] | None = None,
+    dims: Mapping[str, int] | None = None,
 ) -> tuple[Model, list[list[int | None]]]:
     """Read the file in the first worker that can; released libraries before patched ones."""
     order = sorted(targets or pool.targets.values(), key=_order)
     failures = []
     for target in order:
-        run = read_file(pool, target.name, path, weights)
+        run = read_file(pool, target.name, path, weights, dims)
         if run.ok:
             return run.reply.model, run.reply.output_shapes
         failures.append(run)
@@ -33,15 +38,43 @@ def read_model(
     raise UsageError(f"reading {path} failed in {first.target}: {first.message}")
 
 
-def read_file(pool: Pool, name: str, path: Path, weights: Path | None = None) -> Run[ModelRead]:
+def read_file(
+    pool: Pool,
+    name: str,
+    path: Path,
+    weights: Path | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> Run[ModelRead]:
     """What one worker reads in a file: it is sent the bytes, and never sees the folder."""
 
     def sent(file: Path) -> File:
         return File(file.name, pool.blobs.put_file(file))
 
-    return ask_settled(
-        pool, name, Read(file=sent(path), weights=sent(weights) if weights else None)
+    wing = dialect_of(path)
+    if dims and not wing.files.NAMED_DIMS:
+        raise UsageError(f"--dim sets dimensions by their names, and {wing.name} models have none")
+    file = sent(path)
+    beside: dict[str, File] = {}
+    if wing.files.IN_PARTS:
+        parts = ask_settled(pool, name, ListParts(file=file))
+        if not parts.ok:
+            return cast(Run[ModelRead], parts)  # a failure holds no reply
+        beside = {part: sent(_beside(path, part)) for part in parts.reply.names}
+    request = Read(
+        file=file, weights=sent(weights) if weights else None, beside=beside, dims=dims or {}
     )
+    return ask_settled(pool, name, request)
+
+
+def _beside(path: Path, name: str) -> Path:
+    """A file that a model tells of. The model is not trusted: it must lie in its folder."""
+    folder = path.parent.resolve()
+    found = (folder / name).resolve()
+    if not name or "\0" in name or not found.is_relative_to(folder):
+        raise UsageError(f"{path} is refused: its weights lie outside its folder, in {name!r}")
+    if not found.is_file():
+        raise UsageError(f"{path} keeps weights in {name!r}, which is no file beside it")
+    return found
 
 
 def require_started(hellos: Mapping[str, Run[Hello]]) -> None:

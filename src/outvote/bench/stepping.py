@@ -65,8 +65,9 @@ def steps(
             again = StepLayer(layer=layer.name, given=given)
             first, afresh = settled(asker(pool, reference), again, first, opening), True
         if not first.ok:
-            failed, lost = _sorted_out({reference: first})
-            yield Step(layer, (), {}, {}, failed, lost)
+            told: dict[str, Run] = {reference: first}
+            is_lost = first.outcome is Outcome.LOST
+            yield Step(layer, (), {}, {}, {} if is_lost else told, told if is_lost else {})
             return
         held[layer.name] = first.reply.isolated or first.reply.own or ()
         request = StepLayer(layer=layer.name, given=given)
@@ -79,7 +80,7 @@ def steps(
                 if run.reply.own is not None:
                     own[name] = Outputs.of(run.reply.own)
         failed, gone = _sorted_out(runs)
-        alive = [name for name in alive if name in isolated]
+        alive = [name for name in alive if name not in {**failed, **gone}]
         yield Step(layer, given, own, isolated, failed, {**lost, **gone})
         lost = {}
         for producer in layer.inputs:
@@ -89,8 +90,15 @@ def steps(
 
 
 def _sorted_out(runs: Mapping[str, Run]) -> tuple[dict[str, Run], dict[str, Run]]:
-    """What failed, and what was never asked because its session is gone."""
-    bad = {name: run for name, run in runs.items() if not run.ok}
+    """What failed, and what was never asked because its session is gone.
+
+    A gap is no failure: what a target lacks alone it may have among others.
+    """
+    bad = {
+        name: run
+        for name, run in runs.items()
+        if not run.ok and run.outcome is not Outcome.UNSUPPORTED
+    }
     lost = {name: run for name, run in bad.items() if run.outcome is Outcome.LOST}
     return {name: run for name, run in bad.items() if name not in lost}, lost
 

@@ -58,6 +58,14 @@ def add_verdict_options(command: argparse.ArgumentParser) -> None:
     )
 
 
+def dimension(text: str) -> tuple[str, int]:
+    """The name of a free dimension and its size, `batch=4`."""
+    name, equals, size = text.rpartition("=")
+    if not equals or not name:
+        raise argparse.ArgumentTypeError(f"expected a name and a size, batch=4; received {text!r}")
+    return name, positive(size)
+
+
 def whole(text: str) -> int:
     """A whole number from 0."""
     if not text.isdecimal():

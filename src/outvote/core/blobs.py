@@ -14,7 +14,7 @@ import numpy as np
 from outvote.core.arrays import Array, byte_size, decoded, dtype_name, from_bytes, to_bytes
 from outvote.core.errors import ProtocolError
 
-_HEADER = 256  # bytes; a multiple of 64, so that the data is aligned when mapped
+HEADER_BYTES = 256  # bytes; a multiple of 64, so that the data is aligned when mapped
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -44,12 +44,12 @@ class BlobStore:
             raise ProtocolError(f"a blob is named by 64 hexadecimal digits; received {digest!r}")
         path = self.folder / digest
         with path.open("rb") as file:
-            head = json.loads(file.read(_HEADER))
+            head = json.loads(file.read(HEADER_BYTES))
         name, shape = head["dtype"], head["shape"]
         size = byte_size(name, shape)
         if size == 0:
             return from_bytes(name, shape, b"")
-        raw = np.memmap(path, np.uint8, "r", _HEADER, (size,))
+        raw = np.memmap(path, np.uint8, "r", HEADER_BYTES, (size,))
         wire = from_bytes("uint16" if name == "bfloat16" else name, shape, raw)
         return decoded(name, wire)
 
@@ -94,6 +94,6 @@ class BlobStore:
 
 def _header(array: Array) -> bytes:
     text = json.dumps({"dtype": dtype_name(array), "shape": list(array.shape)}).encode()
-    if len(text) > _HEADER:
+    if len(text) > HEADER_BYTES:
         raise ProtocolError(f"an array of rank {array.ndim} is not storable")
-    return text.ljust(_HEADER)
+    return text.ljust(HEADER_BYTES)

@@ -36,6 +36,8 @@ class Files(Protocol):
 
     SUFFIXES: tuple[str, ...]
     CASE_FILE: str  # under which the model of a finding is kept
+    IN_PARTS: bool  # whether a model may keep weights in other files beside it
+    NAMED_DIMS: bool  # whether free dimensions have names, by which `--dim` sets them
 
     def inspect(self, path: Path, weights: Path | None) -> None:
         """Raise UsageError, with a remedy, for what is no readable and harmless model file."""

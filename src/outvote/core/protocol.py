@@ -125,10 +125,29 @@ class ModelRead(Reply):
 
 @dataclass(frozen=True, kw_only=True)
 class Read(Request[ModelRead], deed="read model files"):
-    """Read a model file; its weights go to the blob store."""
+    """Read a model file; its weights go to the blob store.
+
+    `beside` are the files of ListParts, by the names told there; `dims` sizes of free dimensions.
+    """
 
     file: File
     weights: File | None = None
+    beside: Mapping[str, File] = field(default_factory=dict)
+    dims: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartsListed(Reply):
+    """Files that belong to a model, by their places relative to it, as the model tells them."""
+
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListParts(Request[PartsListed], deed="say which files belong to a model"):
+    """Which other files a model file keeps its weights in."""
+
+    file: File
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ from outvote.core.errors import UsageError
 
 SUFFIXES = (".toy",)
 CASE_FILE = "model.toy"
+IN_PARTS = NAMED_DIMS = False
 
 
 def inspect(path: Path, weights: Path | None) -> None:

@@ -22,7 +22,7 @@ _RANDOM_INPUTS = 8
 def read_case(pool: Pool, job: Job, arrays: Mapping[str, Array] | None) -> Case:
     """The model as the first worker that can reads it, with these arrays or random ones."""
     chosen = [*job.targets, *(t for t in helpers(job.targets) if t.name in pool.targets)]
-    model, shapes = read_model(pool, job.model, job.weights, chosen)
+    model, shapes = read_model(pool, job.model, job.weights, chosen, job.dims)
     data = _data(job, model, arrays)
     truth = interpret(data.truth, shapes[0])
     _require_metric(job.settings, truth)

@@ -29,6 +29,7 @@ class Job:
     count: int | None = None  # use the first so many inputs
     batch_size: int = 32
     seed: int = 0
+    dims: Mapping[str, int] = field(default_factory=dict)  # sizes of free dimensions by name
     jobs: int | None = None
     links: tuple[str, ...] = ()  # folders or pages of wheels, for environments
     every_layer: bool = False  # compare hidden layers even where the outputs agree

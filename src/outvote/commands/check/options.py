@@ -12,6 +12,7 @@ from outvote.commands.options import (
     above_zero,
     add_find_links,
     add_verdict_options,
+    dimension,
     names,
     number,
     percent,
@@ -30,6 +31,8 @@ examples:
       an architecture and its weights
   outvote check model.keras --targets tensorflow,jax,patched --config outvote.toml
       a patched library ([targets.patched] with a setup script) against released ones
+  outvote check model.onnx --dim batch=4
+      an ONNX graph on ONNX Runtime, OpenVINO, OpenCV and the reference (docs/onnx.md)
   outvote check model.keras --known known.toml --fail-on bug
       in CI: exit 1 only for bugs that known.toml does not list (docs/gate.md)
 """
@@ -50,7 +53,9 @@ def add(commands: Any) -> None:
 
 
 def _add_options(check: argparse.ArgumentParser) -> None:
-    check.add_argument("model", type=Path, help=".keras, .h5, .hdf5, or .json with --weights")
+    check.add_argument(
+        "model", type=Path, help=".keras, .h5, .hdf5, .json with --weights, or .onnx"
+    )
     check.add_argument("--weights", type=Path, metavar="FILE", help="weights of a .json model")
     check.add_argument(
         "--data",
@@ -79,6 +84,14 @@ def _add_options(check: argparse.ArgumentParser) -> None:
         "--every-layer", action="store_true", help="compare hidden layers even if outputs agree"
     )
     check.add_argument("--count", type=positive, metavar="N", help="use the first N inputs")
+    check.add_argument(
+        "--dim",
+        type=dimension,
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="size of a free dimension of an .onnx model; may be repeated",
+    )
     check.add_argument("--batch-size", type=positive, default=32, metavar="N", help="%(default)s")
     check.add_argument("--seed", type=int, default=0, help="for random inputs")
     check.add_argument("--jobs", type=positive, metavar="N", help="targets at work at once")
@@ -181,6 +194,7 @@ def _check(options: argparse.Namespace) -> int:
         count=options.count,
         batch_size=options.batch_size,
         seed=options.seed,
+        dims=dict(options.dim),
         jobs=options.jobs,
         links=tuple(options.find_links),
         every_layer=options.every_layer,

@@ -18,6 +18,8 @@ _MAX_UNPACKED = 64 << 30
 _MAX_RATIO = 1000
 SUFFIXES = (".keras", ".h5", ".hdf5", ".json")
 CASE_FILE = "model.keras"
+IN_PARTS = False
+NAMED_DIMS = False
 
 
 def inspect(path: Path, weights: Path | None) -> None:

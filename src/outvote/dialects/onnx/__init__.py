@@ -1,0 +1,1 @@
+"""ONNX: everything that knows one of its operators by name."""

@@ -1,0 +1,66 @@
+"""What the driver must know of a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from outvote.core.model import Input, Layer, Model
+from outvote.dialects.onnx.nouns.node import GRAPH, WEIGHT
+
+_LOOKED_UP = {"Gather": 1, "GatherElements": 1, "GatherND": 1}  # which argument holds indices
+_FEW = 2
+
+
+def parameters(layer: Layer) -> dict[str, Any]:
+    """Its attributes; sub-graphs and tensors among them are content, not parameters."""
+    return {
+        key: value
+        for key, value in layer.config.items()
+        if not (isinstance(value, Mapping) and (GRAPH in value or WEIGHT in value))
+    }
+
+
+def dtype(layer: Layer) -> str | None:
+    """Nodes compute in the type of their tensors; none says so itself."""
+    return None
+
+
+def contains(layer: Layer, inner: Layer) -> bool:
+    """Nodes are operators, and none is part of another."""
+    return False
+
+
+def renamed(layer: Layer, name: str) -> Layer:
+    return replace(layer, name=name)
+
+
+def stale(layer: Layer) -> Layer:
+    """Nodes hold nothing that depends on shapes."""
+    return layer
+
+
+def makes_masks(layer: Layer) -> bool:
+    """ONNX has no masks that travel with tensors."""
+    return False
+
+
+def vocabulary(model: Model, item: Input) -> int:
+    """How many ids an integer input may take: what the tables that it is looked up in hold."""
+    sizes = []
+    for layer in model.layers:
+        place = _LOOKED_UP.get(layer.kind)
+        if place is None or item.name not in layer.inputs or len(layer.args) <= place:
+            continue
+        table = layer.args[0]
+        if isinstance(table, Mapping) and WEIGHT in table:
+            axis = int(layer.config.get("axis", 0))
+            sizes.append(layer.weights[table[WEIGHT]].shape[axis])
+    return min(sizes, default=_FEW)
+
+
+def is_classifier(model: Model) -> bool:
+    """Whether it ends in a sigmoid: one number that is a probability."""
+    last = next((x for x in model.layers if x.name == model.outputs[0].producer), None)
+    return last is not None and last.kind == "Sigmoid"

@@ -1,0 +1,107 @@
+"""The runtimes that understand ONNX graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.dialect import Recipe
+from outvote.core.errors import UsageError
+from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.requirements import merged
+from outvote.core.target import Target
+from outvote.dialects.onnx.nouns.node import Origin, ref, with_origin
+from outvote.targets.choose import missing_packages
+
+PACKAGE = "onnxruntime"
+OVERLAID: tuple[str, ...] = ()
+RECIPES: Mapping[str, Recipe] = {}
+_READER = "onnx-reference"
+_ALL = frozenset({"read", "save", "watch", "step", "versions"})
+_GRAPH = frozenset({"compiles"})
+
+
+def _runtime(
+    name: str, package: str, *, wide: bool = False, costs: frozenset[str] = _GRAPH, **more: Any
+) -> Target:
+    """A runtime; `wide` ones compute in float64 what they are given in float64."""
+    return Target(
+        name,
+        dialect="onnx",
+        library=package,
+        packages=tuple(dict.fromkeys(("onnx", "onnx_ir", package))),
+        capabilities=_ALL | ({"float64"} if wide else set()),
+        costs=costs,
+        **more,
+    )
+
+
+def _mode(base: Target, mode: str) -> Target:
+    return replace(base, name=f"{base.name}:{mode}", mode=mode, costs=base.costs | _GRAPH)
+
+
+_ORT = _runtime(
+    "onnxruntime",
+    "onnxruntime",
+    worker="onnxruntime",
+    extra="onnx",
+    wide=True,
+    costs=frozenset(),
+)
+# It takes float64, says float64, and computes in float32.
+_OPENVINO = _runtime("openvino:onnx", "openvino", worker="openvino", extra="openvino")
+BUILT_IN: Mapping[str, Target] = {
+    target.name: target
+    for target in (
+        _ORT,
+        *(_mode(_ORT, level) for level in ("basic", "extended", "all")),
+        _OPENVINO,
+        _mode(_OPENVINO, "dynamic"),
+        _mode(_OPENVINO, "fast"),
+        _runtime("opencv", "cv2", worker="opencv", extra="opencv"),
+        _runtime(_READER, "onnx", worker="reference", extra="onnx", wide=True, costs=frozenset()),
+    )
+}
+DEFAULT = ("onnxruntime", "openvino:onnx", "opencv", _READER)
+SEARCHED = ("onnxruntime", "opencv", _READER)
+_DISTRIBUTIONS = {"cv2": "opencv-python-headless"}  # what pip calls a package
+
+
+def with_versions(base: Target, requirements: tuple[str, ...], name: str) -> Target:
+    """A target with other releases, in an environment of its own; it reads no files there."""
+    asked = merged(base.requirements, requirements)
+    needed = [_DISTRIBUTIONS.get(item, item) for item in base.packages if item != "onnx_ir"]
+    return replace(
+        base,
+        name=name,
+        requirements=asked,
+        packages=(*needed, "ml_dtypes"),
+        plain=base.plain or base.name,
+    )
+
+
+def helpers(targets: Iterable[Target]) -> list[Target]:
+    """A helper that reads and writes model files where no target runs in this environment."""
+    if any(not target.requirements and target.python is None for target in targets):
+        return []
+    reader = BUILT_IN[_READER]
+    if missing_packages(reader):
+        raise UsageError("reading ONNX files takes onnx and onnx_ir; pip install 'outvote[onnx]'")
+    return [replace(reader, name=f"{_READER} (reads the model)")]
+
+
+def reading_order(target: Target) -> tuple[Any, ...]:
+    """Who runs here, is as it was released, and starts quickest."""
+    elsewhere = bool(target.requirements) or target.python is not None
+    return (elsewhere, target.setup is not None, target.worker != "reference", target.name)
+
+
+def probe() -> tuple[Model, list[Array], Array]:
+    """The positive part of two numbers."""
+    relu = with_origin(Layer("y", "Relu", {}, [ref("x")], batch=(None,)), Origin({"": 17}))
+    model = Model("probe", (Input("x", (1, 2), "float32", None),), (relu,), (Ref("y"),), "onnx")
+    return model, [np.array([[-1.0, 2.0]], np.float32)], np.array([[0.0, 2.0]], np.float32)

@@ -1,0 +1,1 @@
+"""What runs inside the processes of ONNX targets: a file per runtime."""

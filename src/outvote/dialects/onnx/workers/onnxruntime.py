@@ -1,0 +1,118 @@
+"""ONNX Runtime's CPU kernels, with its graph optimiser off (the default) up to full."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+
+from outvote.core.states import State
+from outvote.dialects.onnx.nouns.types import (
+    CODES,
+    NAMES,
+    from_raw,
+    is_narrow,
+    narrowed,
+    raw_bytes,
+    widened,
+)
+from outvote.dialects.onnx.workers.shared.assemble import Assembled
+from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
+from outvote.worker.main import Context
+
+_LEVELS = {
+    "eager": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+_SILENT = 4
+_GAPS = re.compile(
+    r"NOT_IMPLEMENTED|NotImplemented|Opset \d+ is under development|"
+    r"is not a registered function/op|Unsupported model IR version"
+)
+
+
+def create(context: Context) -> OnnxWorker:
+    return OnnxWorker(context, OnnxRuntime(context.settings.mode, context.blobs.folder))
+
+
+class OnnxRuntime:
+    """One session for each graph."""
+
+    libraries: tuple[str, ...] = ("onnxruntime",)
+    fixed = False
+    free = False
+
+    def __init__(self, mode: str, folder: Path) -> None:
+        self._options = options = ort.SessionOptions()
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[mode])
+        options.intra_op_num_threads = options.inter_op_num_threads = 1
+        options.log_severity_level = _SILENT
+        self._folder = folder
+
+    def is_gap(self, error: Exception) -> bool:
+        return bool(_GAPS.search(str(error)))
+
+    def precision(self) -> dict[str, Any]:
+        return {}
+
+    def load(self, graph: Assembled) -> _Session:
+        with graph.stored(self._folder) as model:
+            source = model if isinstance(model, bytes) else str(model)
+            session = ort.InferenceSession(
+                source, self._options, providers=["CPUExecutionProvider"]
+            )
+        return _Session(session, graph)
+
+
+class _Session:
+    def __init__(self, session: Any, graph: Assembled) -> None:
+        self._session = session
+        self._names = [item.name for item in graph.inputs]
+        self._outputs = list(graph.outputs)
+        # Optimisers may drop inputs that nothing reads.
+        self._wanted = {item.name for item in session.get_inputs()}
+        plain = {f"tensor({name})" for name in _PLAIN}
+        self._plain = all(item.type in plain for item in session.get_outputs())
+
+    def run(self, feeds: Sequence[State]) -> list[State]:
+        given = {n: f for n, f in zip(self._names, feeds, strict=True) if n in self._wanted}
+        if self._plain and not any(is_narrow(feed.dtype) for feed in given.values()):
+            found = self._session.run(self._outputs, {n: f.array for n, f in given.items()})
+            return [State(array, dtype=array.dtype.name) for array in map(np.asarray, found)]
+        values = {name: _value(feed) for name, feed in given.items()}
+        return list(map(_tensor, self._session.run_with_ort_values(self._outputs, values)))
+
+
+# As ONNX Runtime calls the types that NumPy has.
+_PLAIN = "float double float16 bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+
+
+def _value(feed: State) -> Any:
+    if not is_narrow(feed.dtype):
+        return ort.OrtValue.ortvalue_from_numpy(feed.array)
+    code = CODES[feed.dtype]
+    exact = narrowed(feed.array, feed.dtype)
+    bits = np.dtype(f"u{exact.dtype.itemsize}")
+    if len(raw_bytes(feed.array, feed.dtype)) != exact.nbytes:
+        raise NotImplementedError(f"{feed.dtype} cannot be given to ONNX Runtime from Python")
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(exact.view(bits), code)
+
+
+def _tensor(value: Any) -> State:
+    if not value.is_tensor():
+        raise NotImplementedError(f"an output is a {value.data_type()}, no tensor")
+    code = value.element_type()
+    name = NAMES.get(code)
+    if name is None:
+        raise NotImplementedError(f"an output is a {value.data_type()}: not a number")
+    if not is_narrow(name):
+        return State(np.asarray(value.numpy()), dtype=name)
+    raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    return State(widened(from_raw(raw, name, value.shape())), dtype=name)

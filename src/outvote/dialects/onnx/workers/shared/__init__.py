@@ -1,0 +1,1 @@
+"""What all ONNX workers share: reading files, building graphs, running them node by node."""

@@ -1,0 +1,192 @@
+"""Runs neutral models on a runtime: as one graph, or node by node."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.blobs import BlobStore
+from outvote.core.model import Input, Layer, Model, Ref, Weight, digest_of, find_refs, with_refs
+from outvote.core.states import State
+from outvote.dialects.onnx.nouns.node import WEIGHT, origin_of, tensors_of
+from outvote.dialects.onnx.workers.shared.assemble import assemble
+from outvote.dialects.onnx.workers.shared.runtime import Program, Runtime
+
+_KEPT = 512  # programs
+_COUNTS = ("int32", "int64")
+_FEW = 64
+_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+
+
+@dataclass
+class Engine:
+    """A runtime with the programs that it has loaded last."""
+
+    runtime: Runtime
+    blobs: BlobStore
+    enter: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        self._programs: OrderedDict[str, Program] = OrderedDict()
+
+    def whole(self, model: Model, feeds: Sequence[State], shown: Sequence[Ref] = ()) -> list[State]:
+        """The model's outputs as the runtime computes them in one graph, then those to be shown."""
+        fed = _fed(model, feeds) if self.runtime.fixed else model
+        key = digest_of(fed.to_json(), [[r.producer, r.index] for r in shown])
+        found = self._program(key, fed, shown).run(feeds)
+        return _placed(found, [model.batch_axis(r) for r in (*model.outputs, *shown)])
+
+    def everything(self, model: Model, feeds: Sequence[State]) -> dict[str, list[State]]:
+        """What every layer gives, by a run of the whole graph with all tensors as outputs."""
+        shown = [r for layer in model.layers for r in tensors_of(origin_of(layer), layer.name)]
+        found = iter(self.whole(model, feeds, shown)[len(model.outputs) :])
+        return {
+            layer.name: [next(found) for _ in origin_of(layer).outputs] for layer in model.layers
+        }
+
+    def alone(self, layer: Layer, given: Sequence[State]) -> list[State]:
+        """One layer on tensors of its own.
+
+        Some runtimes want to know sizes and axes when they load a graph. What the layer reads of
+        these was a constant of the graph, or could be followed in it; so it is a constant here.
+        """
+        self.enter(layer.name)
+        try:
+            return self._alone(layer, given)
+        except Exception as error:
+            if not (isinstance(error, NotImplementedError) or self.runtime.is_gap(error)):
+                raise
+            fixed = _with_constants(layer, given, self.blobs)
+            if fixed is None:
+                raise
+            return self._alone(*fixed)
+
+    def _alone(self, layer: Layer, given: Sequence[State]) -> list[State]:
+        model = _of_one(layer, given, self.runtime.free)
+        tensors = dict(zip(layer.refs(), given, strict=True))
+        found = self._program(digest_of(model.to_json()), model, ()).run(list(tensors.values()))
+        return _placed(found, [layer.batch_axis(i) for i in range(len(found))])
+
+    def stepped(
+        self,
+        model: Model,
+        feeds: Sequence[State],
+        jitter: int,
+        after: Callable[[], None] = lambda: None,
+    ) -> list[State]:
+        """The model's outputs, node by node, every tensor moved by one unit in the last place."""
+        last_use = model.last_use()
+        held: dict[str, list[State]] = {
+            item.name: [moved(feed, jitter and jitter * 10_007 + i)]
+            for i, (item, feed) in enumerate(zip(model.inputs, feeds, strict=True))
+        }
+        for position, layer in enumerate(model.layers):
+            given = [held[r.producer][r.index] for r in layer.refs()]
+            seed = jitter and jitter * 10_007 + 100 + position
+            held[layer.name] = [moved(tensor, seed) for tensor in self.alone(layer, given)]
+            for name in layer.inputs:
+                if last_use[name] == position:
+                    del held[name]
+            after()
+        return [held[r.producer][r.index] for r in model.outputs]
+
+    def forget(self) -> None:
+        self._programs.clear()
+
+    def _program(self, key: str, model: Model, shown: Sequence[Ref]) -> Program:
+        if key not in self._programs:
+            graph = assemble(model, self.blobs, shown)
+            self._programs[key] = self.runtime.load(graph)
+            while len(self._programs) > _KEPT:
+                self._programs.popitem(last=False)
+        self._programs.move_to_end(key)
+        return self._programs[key]
+
+
+def _placed(states: Sequence[State], axes: Sequence[int | None]) -> list[State]:
+    """Tensors that say where their instances lie: nowhere, if they lack the axis."""
+    found = []
+    for state, axis in zip(states, axes, strict=True):
+        there = axis is not None and axis < state.array.ndim
+        found.append(State(state.array, None, state.dtype, axis if there else None))
+    return found
+
+
+def _fed(model: Model, feeds: Sequence[State]) -> Model:
+    """The model announced with the sizes that it is fed."""
+    inputs = tuple(
+        replace(item, shape=feed.array.shape)
+        for item, feed in zip(model.inputs, feeds, strict=True)
+    )
+    return replace(model, inputs=inputs)
+
+
+def _of_one(layer: Layer, given: Sequence[State], free: bool) -> Model:
+    """A model of one layer, whose inputs are what the layer reads there: each tensor once."""
+    names: dict[Ref, str] = {}
+    for found in layer.refs():
+        names.setdefault(found, f"x{len(names)}")
+    tensors = dict(zip(layer.refs(), given, strict=True))
+    inputs = tuple(
+        Input(name, _sizes(tensors[found].array, free), tensors[found].dtype)
+        for found, name in names.items()
+    )
+
+    def renamed(found: Ref) -> Ref:
+        return Ref(names[found])
+
+    alone = replace(
+        layer,
+        args=with_refs(layer.args, renamed),
+        kwargs=with_refs(layer.kwargs, renamed),
+    )
+    outputs = tuple(tensors_of(origin_of(layer), layer.name))
+    return Model("node", inputs, (alone,), outputs, dialect="onnx")
+
+
+def _with_constants(
+    layer: Layer, given: Sequence[State], blobs: BlobStore
+) -> tuple[Layer, list[State]] | None:
+    """The layer with the few integers that it reads as constants; None where there are none."""
+    tensors = dict(zip(layer.refs(), given, strict=True))
+    few = [r for r, t in tensors.items() if t.dtype in _COUNTS and t.array.size <= _FEW]
+    if not few or len(few) == len(tensors):
+        return None
+    args, weights = list(layer.args), list(layer.weights)
+    for place, item in enumerate(args):
+        read = next(find_refs(item), None)
+        if read in few:
+            array = tensors[read].array
+            args[place] = {WEIGHT: len(weights)}
+            weights.append(Weight(f"constant{place}", blobs.put(array), array.shape))
+    left = replace(layer, args=args, weights=tuple(weights))
+    return left, [tensors[read] for read in left.refs()]
+
+
+def _sizes(array: Array, free: bool) -> tuple[int | None, ...]:
+    return (None,) * array.ndim if free else array.shape
+
+
+def moved(tensor: State, seed: int) -> State:
+    """A tensor moved by about one unit in the last place, up or down at random.
+
+    Seed 0 moves all away from zero: in a chain of single numbers, random moves may cancel. The
+    step is relative to the element and to the mean size of the tensor: a sum of many terms that
+    cancel is rounded relative to its terms. Exact zeros stay.
+    """
+    if tensor.dtype not in _EPSILON or not tensor.array.size:
+        return tensor
+    wide = tensor.array.astype(np.float64)
+    signs: Array = np.sign(wide)
+    if seed:
+        signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=wide.shape)
+    finite = np.isfinite(wide)
+    with np.errstate(invalid="ignore", over="ignore"):
+        size = np.where(finite, np.abs(wide), 0.0)
+        step = _EPSILON[tensor.dtype] * (size + size.mean()) * signs
+        found = np.where(finite & (wide != 0), wide + step, wide)
+        return tensor.but(found.astype(tensor.array.dtype))

@@ -1,0 +1,179 @@
+"""The worker around a runtime: reads files, runs models and single nodes. It judges nothing."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+
+import numpy as np
+
+from outvote.core import protocol as ask
+from outvote.core.arrays import Array
+from outvote.core.instances import count_of, taken
+from outvote.core.model import Model, Ref
+from outvote.core.outputs import Outputs
+from outvote.core.states import State
+from outvote.dialects.onnx.nouns.node import origin_of, tensors_of
+from outvote.dialects.onnx.workers.shared.assemble import assemble
+from outvote.dialects.onnx.workers.shared.engine import Engine
+from outvote.dialects.onnx.workers.shared.runtime import Runtime
+from outvote.dialects.onnx.workers.shared.session import NodeSession
+from outvote.worker.main import Context, Handlers, Refused
+from outvote.worker.scripts import run_script, version_of
+
+
+class OnnxWorker:
+    """Holds a runtime and at most one session in which nodes are computed one at a time."""
+
+    def __init__(self, context: Context, runtime: Runtime) -> None:
+        setup = context.settings.setup
+        if setup is not None:
+            run_script(setup, context.folder, "setup script", "__main__")
+        self.kind = f"a worker for ONNX graphs ({runtime.libraries[0]})"
+        self._context = context
+        self._runtime = runtime
+        self._engine = Engine(runtime, context.blobs, context.enter)
+        self._session: NodeSession | None = None
+
+    @property
+    def handlers(self) -> Handlers:
+        return {
+            ask.ListParts: self.list_parts,
+            ask.Read: self.read,
+            ask.Save: self.save,
+            ask.RunModel: self.run,
+            ask.Forget: self.forget,
+            ask.OpenSession: self.open_session,
+            ask.StepLayer: self.step,
+            ask.CallLayer: self.call,
+            ask.CloseSession: self.close_session,
+        }
+
+    def is_gap(self, error: Exception) -> bool:
+        return self._runtime.is_gap(error)
+
+    def describe(self) -> ask.Hello:
+        found = {name: version_of(name) for name in self._runtime.libraries}
+        return ask.Hello(
+            versions={name: told for name, told in found.items() if told != "unknown"},
+            precision=dict(self._runtime.precision()),
+            python=platform.python_version(),
+            platform=f"{platform.system()} {platform.machine()}",
+        )
+
+    def list_parts(self, request: ask.ListParts) -> ask.PartsListed:
+        """The files in which a model keeps its weights."""
+        from outvote.dialects.onnx.workers.shared.read import external_files, parsed
+
+        proto = parsed(request.file.name, self._context.blobs.get(request.file.digest).tobytes())
+        return ask.PartsListed(names=external_files(proto))
+
+    def read(self, request: ask.Read) -> ask.ModelRead:
+        """Read a model file and return it as neutral data; its weights go to the blob store."""
+        from outvote.dialects.onnx.workers.shared.read import read
+
+        blobs = self._context.blobs
+        beside = {name: blobs.get(file.digest) for name, file in request.beside.items()}
+        content = blobs.get(request.file.digest).tobytes()
+        found = read(request.file.name, content, blobs, request.dims, beside)
+        return ask.ModelRead(
+            model=found.model, output_shapes=found.output_shapes, specs=found.specs
+        )
+
+    def save(self, request: ask.Save) -> ask.Saved:
+        """Write a neutral model as an `.onnx` file."""
+        graph = assemble(request.model, self._context.blobs)
+        if graph.external:
+            raise Refused("the model is too large to be written as one file")
+        path = self._context.folder / "model.onnx"
+        path.write_bytes(graph.proto.SerializeToString())
+        return ask.Saved(file=self._context.taken(path))
+
+    def run(self, request: ask.RunModel) -> ask.Ran:
+        """Run a model on stored inputs, batch by batch; `jitter` (a seed) moves every tensor."""
+        model = request.model
+        data = [self._context.blobs.get(digest) for digest in request.inputs]
+        shown = [r for name in request.watch for r in _tensors(model, name)]
+        parts = _portions(model, data, request.batch)
+        steps = len(model.layers) if request.jitter is not None else 1
+        self._context.begin(len(parts) * steps)
+        first, *rest = parts
+        found = [self._part(model, first, request.jitter, shown)]
+        found += [self._part(model, part, request.jitter, ()) for part in rest]
+        outputs = [_joined([part[i] for part in found]) for i in range(len(model.outputs))]
+        hidden = iter(found[0][len(outputs) :])
+        watched = {
+            name: tuple(_rows(next(hidden), request.rows) for _ in _tensors(model, name))
+            for name in request.watch
+        }
+        return ask.Ran(outputs=Outputs.of(outputs), watched=watched)
+
+    def forget(self, request: ask.Forget) -> ask.Done:
+        self._engine.forget()
+        return ask.Done()
+
+    def open_session(self, request: ask.OpenSession) -> ask.Done:
+        """Begin a session in which nodes are computed one at a time."""
+        self._context.begin(len(request.model.layers))
+        self._session = NodeSession(self._engine, request.model, request.inputs)
+        return ask.Done()
+
+    def step(self, request: ask.StepLayer) -> ask.Stepped:
+        """A node on this target's own tensors and, if given, on another target's."""
+        assert self._session is not None
+        own, failed = self._session.own(request.layer, required=request.given is None)
+        self._context.step()
+        if request.given is None:
+            return ask.Stepped(own=own)
+        isolated = self._session.alone(request.layer, request.given)
+        return ask.Stepped(own=own, isolated=isolated, own_error=failed)
+
+    def call(self, request: ask.CallLayer) -> ask.Called:
+        """A node on the given tensors alone."""
+        assert self._session is not None
+        return ask.Called(outputs=self._session.alone(request.layer, request.given))
+
+    def close_session(self, request: ask.CloseSession) -> ask.Done:
+        self._session = None
+        return ask.Done()
+
+    def _part(
+        self, model: Model, feeds: list[State], jitter: int | None, shown: Sequence[Ref]
+    ) -> list[State]:
+        if jitter is not None:
+            return self._engine.stepped(model, feeds, jitter, self._context.step)
+        found = self._engine.whole(model, feeds, shown)
+        self._context.step()
+        return found
+
+
+def _portions(model: Model, data: Sequence[Array], batch: int) -> list[list[State]]:
+    """What the model is fed, run by run: a batch that it takes, or all at once."""
+    axes = [item.batch for item in model.inputs]
+    count = count_of(data, axes)
+    own = next((item.shape[item.batch] for item in model.inputs if item.batch is not None), None)
+    apart = all(model.batch_axis(r) is not None for r in model.outputs)
+    size = own or (batch if apart else count) or 1
+    starts = range(0, count, size) if count else [0]
+    return [
+        [
+            State(taken(array, item.batch, slice(s, s + size)), None, item.dtype, item.batch)
+            for item, array in zip(model.inputs, data, strict=True)
+        ]
+        for s in starts
+    ]
+
+
+def _tensors(model: Model, name: str) -> list[Ref]:
+    return tensors_of(origin_of(model.layer(name)), name)
+
+
+def _joined(parts: Sequence[State]) -> State:
+    first = parts[0]
+    if len(parts) == 1 or first.batch is None:
+        return first
+    return first.but(np.concatenate([part.array for part in parts], first.batch))
+
+
+def _rows(state: State, rows: int) -> State:
+    return state.but(taken(state.array, state.batch, slice(rows)))

@@ -1,0 +1,280 @@
+"""`check` on ONNX graphs and real runtimes: agreement, planted faults, types, batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+import onnx_models as made
+from onnx_models import constant, floats, model, saved, value
+from outvote.bench.reading import read_file
+from outvote.cli import main
+from outvote.commands.check.checked import Checked
+from outvote.commands.check.job import Job
+from outvote.commands.check.run import check_in
+from outvote.core import protocol
+from outvote.core.errors import UsageError
+from outvote.core.model import Model
+from outvote.core.states import State
+from outvote.core.target import Outcome, Run, Target
+from outvote.dialects.onnx.targets import BUILT_IN, DEFAULT
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
+from outvote.run.process import Limits
+
+pytestmark = pytest.mark.frameworks
+
+PLANTED = replace(
+    BUILT_IN["onnx-reference"],
+    name="planted",
+    library="planted",
+    setup=Path(__file__).with_name("onnx_planted.py"),
+)
+MODES = ("onnxruntime:all", "openvino:onnx:dynamic")
+HONEST = tuple(BUILT_IN[name] for name in DEFAULT)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    targets = [*HONEST, *(BUILT_IN[name] for name in MODES), PLANTED]
+    with LocalPool(targets, limits=Limits(silence_seconds=20)) as running:
+        for name, run in running.start().items():
+            assert run.ok, f"{name}: {run.message}\n{run.detail}"
+        yield running
+
+
+def checked(
+    pool: Pool,
+    proto: Any,
+    folder: Path,
+    targets: Sequence[Target] = HONEST,
+    data: dict[str, Any] | None = None,
+    **more: Any,
+) -> Checked:
+    job = Job(model=saved(proto, folder), targets=tuple(targets), data=data, **more)
+    return check_in(pool, job)
+
+
+@pytest.mark.parametrize(
+    "net", [made.convolution_net, made.branching_net, made.function_net], ids=lambda n: n.__name__
+)
+def test_runtimes_agree(net: Any, pool: Pool, tmp_path: Path) -> None:
+    targets = (*HONEST, *(BUILT_IN[name] for name in MODES))
+    found = checked(pool, net(), tmp_path, targets, every_layer=True)
+    finished = [name for name, run in found.runs.items() if run.ok]
+    assert {"onnxruntime", "onnxruntime:all", "onnx-reference"} <= set(finished)
+    refused = [run for run in found.runs.values() if not run.ok]
+    assert all(run.outcome is Outcome.UNSUPPORTED for run in refused), refused
+    assert found.verdict == "consistent", [f.title for f in found.findings]
+
+
+FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "Relu": ({}, "inconsistency"),
+    "Softmax": ({"axis": 1}, "inconsistency"),
+    "Transpose": ({"perm": [0, 1, 3, 2]}, "shape"),
+    "Erf": ({}, "crash"),
+    "Abs": ({}, "crash"),
+}
+
+
+@pytest.mark.parametrize("operator", FAULTS)
+def test_a_planted_fault_is_found_accused_and_made_small(
+    operator: str, pool: Pool, tmp_path: Path
+) -> None:
+    attributes, kind = FAULTS[operator]
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "w"], ["c"], name="conv"),
+        node(operator, ["c"], ["g"], name="guilty", **attributes),
+        node("Mul", ["g", "g"], ["m"], name="square"),
+        node("ReduceMean", ["m"], ["y"], name="mean", axes=[2, 3], keepdims=0),
+    ]
+    weight = constant("w", np.random.default_rng(0).normal(size=(3, 2, 2, 2)).astype(np.float32))
+    proto = model(nodes, [value("x", ["n", 2, 5, 5])], [value("y", ["n", 3])], [weight])
+    found = checked(pool, proto, tmp_path, (*HONEST, PLANTED))
+    assert found.verdict == "inconsistent"
+    (finding,) = [f for f in found.findings if f.triage == "bug"]
+    assert finding.accused == "planted"
+    assert finding.layer is not None
+    assert (finding.layer.name, finding.layer.kind) == ("guilty", operator)
+    assert finding.kind == kind
+    assert finding.proof is not None
+    assert [layer.kind for layer in finding.proof.specimen.model.layers] == [operator]
+
+
+def test_a_hang_is_an_outcome(pool: Pool, tmp_path: Path) -> None:
+    proto = model([helper.make_node("Neg", ["x"], ["y"])], [value("x", [2])], [value("y", [2])])
+    targets = (*HONEST[:1], HONEST[3], PLANTED)
+    found = checked(pool, proto, tmp_path, targets)
+    assert found.runs["planted"].outcome is Outcome.HANG
+    assert [(f.kind, f.accused) for f in found.findings] == [("hang", "planted")]
+
+
+def read(pool: Pool, proto: Any, folder: Path) -> Model:
+    run = read_file(pool, "onnx-reference", saved(proto, folder))
+    assert run.ok, run.message
+    return run.reply.model
+
+
+def ask(
+    pool: Pool, name: str, proto: Any, folder: Path, *arrays: Any, **more: Any
+) -> Run[protocol.Ran]:
+    """A model's run on one target."""
+    inputs = tuple(pool.blobs.put(array) for array in arrays)
+    model = read(pool, proto, folder)
+    return pool.ask(name, protocol.RunModel(model=model, inputs=inputs, batch=2, **more))
+
+
+EVERYBODY = [*DEFAULT, *MODES]
+
+
+@pytest.mark.parametrize("name", EVERYBODY)
+def test_instances_are_run_in_batches_and_joined(name: str, pool: Pool, tmp_path: Path) -> None:
+    for batch in ("n", 1):
+        node = helper.make_node("Transpose", ["x"], ["y"], perm=[0, 2, 1])
+        proto = model([node], [value("x", [batch, 2, 3])], [value("y", [batch, 3, 2])])
+        x = np.arange(30, dtype=np.float32).reshape(5, 2, 3)
+        run = ask(pool, name, proto, tmp_path, x)
+        assert run.ok, run.message
+        np.testing.assert_array_equal(run.reply.outputs.arrays[0], x.transpose(0, 2, 1))
+
+
+@pytest.mark.parametrize("name", ["onnxruntime", "openvino:onnx", "onnx-reference"])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float64", "int8", "uint8", "bool"])
+def test_every_type_goes_in_and_comes_out(
+    name: str, dtype: str, pool: Pool, tmp_path: Path
+) -> None:
+    code = getattr(TensorProto, {"float64": "DOUBLE"}.get(dtype, dtype.upper()))
+    node = helper.make_node("Reshape", ["x", "s"], ["y"])
+    sizes = constant("s", np.array([4], np.int64))
+    proto = model([node], [value("x", [2, 2], code)], [value("y", [4], code)], [sizes])
+    x = np.array([[0, 1], [1, 0]], np.float32 if dtype == "bfloat16" else dtype)
+    run = ask(pool, name, proto, tmp_path, x)
+    assert run.ok, run.message
+    assert run.reply.outputs.dtypes == (dtype,)
+    np.testing.assert_array_equal(run.reply.outputs.arrays[0], x.reshape(4))
+
+
+def test_bfloat16_is_computed_as_such(pool: Pool, tmp_path: Path) -> None:
+    """A node alone is given bfloat16 too, though its tensors have travelled as float32."""
+    cast = helper.make_node("Cast", ["x"], ["b"], name="narrow", to=TensorProto.BFLOAT16)
+    back = helper.make_node("Cast", ["b"], ["y"], name="wide", to=TensorProto.FLOAT)
+    proto = model([cast, back], [value("x", [3])], [value("y", [3])])
+    model_read = read(pool, proto, tmp_path)
+    x = State(floats([1.01, 2.02, 3.03]))
+    for name in ("onnxruntime", "onnx-reference"):
+        assert pool.ask(name, protocol.OpenSession(model=model_read, inputs=(x,))).ok
+        (own,) = pool.ask(name, protocol.StepLayer(layer="narrow")).reply.own or ()
+        assert own.dtype == "bfloat16"
+        alone = pool.ask(name, protocol.StepLayer(layer="wide", given=(own,)))
+        assert alone.ok, alone.message
+        (isolated,) = alone.reply.isolated or ()
+        assert isolated.dtype == "float32"
+        np.testing.assert_array_equal(isolated.array, own.array)
+
+
+def test_openvino_takes_inputs_that_nothing_reads_and_that_pass_through(
+    pool: Pool, tmp_path: Path
+) -> None:
+    """OpenVINO drops the one, renames the other, and would run on memory that nobody has set."""
+    nodes = [
+        helper.make_node("Sum", ["a"], ["s"]),
+        helper.make_node("Relu", ["b"], ["r"]),
+    ]
+    inputs = [value(name, [2]) for name in ("unused", "a", "b", "through")]
+    proto = model(nodes, inputs, [value("s", [2]), value("r", [2]), value("through", [2])])
+    feeds = [floats([i, -i]) for i in range(1, 5)]
+    for name in ("openvino:onnx", "openvino:onnx:dynamic", "onnxruntime", "onnx-reference"):
+        run = ask(pool, name, proto, tmp_path, *feeds)
+        assert run.ok, run.message
+        told = [array.tolist() for array in run.reply.outputs.arrays]
+        assert told == [[2, -2], [3, 0], [4, -4]], name
+
+
+def test_numbers_without_a_dimension_keep_their_shape(pool: Pool, tmp_path: Path) -> None:
+    node = helper.make_node("ReduceMax", ["x"], ["y"], keepdims=0)
+    proto = model([node], [value("x", [2, 2])], [value("y", [])])
+    for name in EVERYBODY:
+        run = ask(pool, name, proto, tmp_path, floats([[1, 2], [3, 4]]))
+        assert run.ok, run.message
+        assert (run.reply.outputs.arrays[0].shape, float(run.reply.outputs.arrays[0])) == (
+            (),
+            4.0,
+        ), name
+
+
+def test_what_a_runtime_lacks_is_a_gap_not_an_error(pool: Pool, tmp_path: Path) -> None:
+    node = helper.make_node("Unheard", ["x"], ["y"], domain="own")
+    imports = [helper.make_opsetid("own", 1)]
+    proto = model([node], [value("x", [2])], [value("y", [2])], imports=imports)
+    for name in EVERYBODY:
+        run = ask(pool, name, proto, tmp_path, floats([1, 2]))
+        assert run.outcome is Outcome.UNSUPPORTED, f"{name}: {run.message}"
+
+
+def test_jitter_moves_results_by_rounding(pool: Pool, tmp_path: Path) -> None:
+    for name in EVERYBODY:
+        x = np.random.default_rng(0).normal(size=(2, 3, 8, 8)).astype(np.float32)
+        plain = ask(pool, name, made.convolution_net(), tmp_path, x)
+        moved = ask(pool, name, made.convolution_net(), tmp_path, x, jitter=1)
+        assert plain.ok, plain.message
+        assert moved.ok, moved.message
+        far = np.abs(plain.reply.outputs.arrays[0] - moved.reply.outputs.arrays[0]).max()
+        assert 0 < far < 1e-5, name
+
+
+def test_an_optimised_graph_is_watched_inside(pool: Pool, tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3, 8, 8)).astype(np.float32)
+    for name in EVERYBODY:
+        run = ask(pool, name, made.convolution_net(), tmp_path, x, watch=("relu", "shape"))
+        assert run.ok, run.message
+        (relu,), (shape,) = ([s.array for s in run.reply.watched[n]] for n in ("relu", "shape"))
+        assert (relu.shape, shape.tolist()) == ((1, 4, 8, 8), [2]), name
+        assert relu.min() == 0
+
+
+def with_external_data(folder: Path, location: str) -> Path:
+    tensor = TensorProto(name="w", dims=[4], data_type=made.FLOAT)
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value=location)
+    node = helper.make_node("Add", ["x", "w"], ["y"], name="add")
+    proto = model([node], [value("x", [4])], [value("y", [4])], [tensor])
+    path = folder / "model.onnx"
+    path.write_bytes(proto.SerializeToString())
+    return path
+
+
+def test_external_data_travels_with_the_model(pool: Pool, tmp_path: Path) -> None:
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "w.bin").write_bytes(np.arange(4, dtype=np.float32).tobytes())
+    path = with_external_data(tmp_path, "weights/w.bin")
+    run = read_file(pool, "onnx-reference", path)
+    assert run.ok, run.message
+    (weight,) = run.reply.model.layer("add").weights
+    np.testing.assert_array_equal(pool.blobs.get(weight.digest), [0, 1, 2, 3])
+
+
+@pytest.mark.parametrize(
+    "location", ["../secret.bin", "/etc/hostname", "link.bin", "missing.bin", ""]
+)
+def test_external_data_cannot_leave_the_folder(location: str, pool: Pool, tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (tmp_path / "secret.bin").write_bytes(bytes(16))
+    (folder / "link.bin").symlink_to(tmp_path / "secret.bin")
+    with pytest.raises(UsageError, match=r"outside its folder|no file beside it"):
+        read_file(pool, "onnx-reference", with_external_data(folder, location))
+
+
+def test_free_dimensions_are_set_on_the_command_line(tmp_path: Path, capsys: Any) -> None:
+    path = saved(made.convolution_net(), tmp_path)
+    options = ["--targets", "onnxruntime,onnx-reference", "--out", str(tmp_path / "out")]
+    assert main(["check", str(path), "--dim", "batch=3", *options]) == 0
+    assert main(["check", str(path), "--dim", "bath=3", *options]) == 2
+    assert "no dimension 'bath'; free are batch" in capsys.readouterr().err
