@@ -170,7 +170,7 @@ def test_data_that_does_not_fit(
 
 def test_data_files_that_cannot_be_read(run: Callable[..., tuple[int, str]]) -> None:
     Path("text.npz").write_text("hello")
-    bad(run("model.json", *AB, "--data", "text.npz"), "text.npz is not a readable .npz file")
+    bad(run("model.json", *AB, "--data", "text.npz"), "text.npz is not a whole .npz file")
     np.save("single.npy", np.zeros(3))
     bad(run("model.json", *AB, "--data", "single.npy"), "single array")
     np.savez("objects.npz", x=np.array([{}], dtype=object))

@@ -66,5 +66,10 @@ def decoded(name: str, wire: Array) -> Array:
     return (wire.astype(np.uint32) << 16).view(np.float32)
 
 
+def travels(name: str) -> bool:
+    """Whether arrays of that type can be sent."""
+    return name in _WIRE_TYPES
+
+
 def _known() -> str:
     return ", ".join(_WIRE_TYPES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from outvote.core.arrays import Array
+from outvote.core.archive import BROKEN, members, require_whole
+from outvote.core.arrays import Array, travels
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
 from outvote.core.instances import by_instance, count_of, taken
@@ -18,6 +20,7 @@ from outvote.core.truth import Truth
 
 _FREE_DIMENSION = 16  # size given to a free dimension of random inputs
 _KINDS = "buif"
+_MOST_RANDOM = 1 << 25  # numbers; while they are drawn each takes 12 bytes
 
 
 @dataclass(frozen=True)
@@ -66,16 +69,40 @@ def balanced_batch(count: int, limit: int) -> int:
 
 def load_data(path: Path) -> dict[str, Array]:
     """The arrays of an `.npz` file; objects inside it are never unpickled."""
+    what = ".npz file"
+    if not path.exists():
+        raise UsageError(f"the data file {path} does not exist")
     try:
-        loaded = np.load(path, allow_pickle=False)
-        if not isinstance(loaded, np.lib.npyio.NpzFile):
-            raise UsageError(f"{path} is a single array; save it with np.savez(path, x=...)")
-        with loaded as file:
+        with path.open("rb") as opened:
+            if opened.read(6) == np.lib.format.MAGIC_PREFIX:
+                raise UsageError(f"{path} is a single array; save it with np.savez(path, x=...)")
+        entries = members(path, what)
+        require_whole(path, what)
+        with zipfile.ZipFile(path) as archive:
+            for entry in entries:
+                _require_announced(path, archive, entry)
+        with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
-    except FileNotFoundError:
-        raise UsageError(f"the data file {path} does not exist") from None
-    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise UsageError(f"{path} is not a readable .npz file: {error}") from error
+    except (*BROKEN, MemoryError, KeyError) as error:
+        raise UsageError(f"{path} is not a readable {what}: {error}") from error
+
+
+def _require_announced(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+    """An array is as large as its header says: NumPy makes room for it before it reads."""
+    with archive.open(entry) as member:
+        version = np.lib.format.read_magic(member)
+        read = {
+            (1, 0): np.lib.format.read_array_header_1_0,
+            (2, 0): np.lib.format.read_array_header_2_0,
+        }.get(version)
+        if read is None:
+            raise ValueError(f"{entry.filename!r} is of format {version}")
+        shape, _, dtype = read(member)
+        if dtype.hasobject:
+            raise ValueError(f"{entry.filename!r} holds objects, which allow_pickle=False forbids")
+        size, held = math.prod(shape) * dtype.itemsize, entry.file_size - member.tell()
+    if size != held:
+        raise ValueError(f"{entry.filename!r} announces {size:,} bytes and holds {held:,}")
 
 
 def fit(
@@ -109,19 +136,47 @@ def fit(
 
 def random_data(model: Model, count: int, seed: int) -> Data:
     """Normal numbers, or small integers where the model wants integers (it said no range)."""
+    for item in model.inputs:
+        _require_numbers(item)
+    shapes = [
+        [count if axis == item.batch else n or _FREE_DIMENSION for axis, n in enumerate(item.shape)]
+        for item in model.inputs
+    ]
+    numbers = sum(math.prod(shape) for shape in shapes)
+    if numbers > _MOST_RANDOM:
+        told = ", ".join(_shape(item.shape) for item in model.inputs)
+        raise UsageError(
+            f"{count} random inputs for a model that takes {told} would be {numbers:,} numbers, "
+            f"more than {_MOST_RANDOM:,}; ask for fewer with --count, or give --data"
+        )
     rng = np.random.default_rng(seed)
     inputs = []
-    for item in model.inputs:
-        shape = [
-            count if axis == item.batch else n or _FREE_DIMENSION
-            for axis, n in enumerate(item.shape)
-        ]
+    for item, shape in zip(model.inputs, shapes, strict=True):
         if "float" in item.dtype:
             inputs.append(rng.normal(size=shape).astype(_numpy_name(item.dtype)))
         else:
             most = dialect(model.dialect).layers.vocabulary(model, item)
-            inputs.append(rng.integers(0, most, shape).astype(item.dtype))
+            inputs.append(rng.integers(0, _within(item.dtype, most), shape).astype(item.dtype))
     return Data(tuple(inputs), None, "random", tuple(item.batch for item in model.inputs))
+
+
+def _within(dtype: str, most: int) -> int:
+    """So many different integers as the type holds, at least one."""
+    held = 2 if dtype == "bool" else int(np.iinfo(dtype).max) + 1
+    return max(1, min(most, held, 1 << 31))
+
+
+def _require_numbers(item: Input) -> None:
+    """Only types that travel to a target: text, complex numbers and floats of 8 bits do not."""
+    if travels(item.dtype):
+        return
+    remedy = "check the model without the part that reads it"
+    if item.dtype == "string":
+        remedy = "check the part behind its TextVectorization or StringLookup, which takes integers"
+    raise UsageError(
+        f"the model's input {item.name!r} takes {item.dtype}, which cannot be given to targets; "
+        f"{remedy}"
+    )
 
 
 def _input_names(arrays: Mapping[str, Array], model: Model, source: str) -> list[str]:
@@ -141,6 +196,7 @@ def _input_names(arrays: Mapping[str, Array], model: Model, source: str) -> list
 
 def _fit_input(array: Array, name: str, item: Input, allow_nan: bool) -> Array:
     wanted = item.shape
+    _require_numbers(item)
     if array.dtype.kind not in _KINDS:
         raise UsageError(f"{name} has dtype {array.dtype}; the model takes numbers ({item.dtype})")
     fits = array.ndim == len(wanted) and all(

@@ -7,15 +7,15 @@ itself is read by Keras inside a worker process.
 from __future__ import annotations
 
 import json
-import zipfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
+from outvote.core.archive import members, require_whole
 from outvote.core.errors import UsageError
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
-_MAX_UNPACKED = 64 << 30
-_MAX_RATIO = 1000
+_HDF5 = (".h5", ".hdf5")
+_MAX_CONFIG = 16 << 20
 SUFFIXES = (".keras", ".h5", ".hdf5", ".json")
 CASE_FILE = "model.keras"
 IN_PARTS = False
@@ -39,55 +39,49 @@ def inspect(path: Path, weights: Path | None) -> None:
             f"--weights goes with an architecture in a .json file, not with {path.name}, "
             "which holds its own weights"
         )
-    try:
-        with path.open("rb") as opened:
-            head = opened.read(8)
-    except OSError as error:
-        raise UsageError(f"{path} could not be opened: {error.strerror}") from error
     if path.suffix == ".keras":
         _inspect_archive(path)
     elif path.suffix == ".json":
         _inspect_json(path)
-    elif head != _HDF5_MAGIC:
-        raise UsageError(f"{path} is not an HDF5 file (it begins with {head!r})")
+    for numbers in (weights, path if path.suffix in _HDF5 else None):
+        if numbers is not None and _head(numbers) != _HDF5_MAGIC:
+            raise UsageError(f"{numbers} is not an HDF5 file (it begins with {_head(numbers)!r})")
+
+
+def _head(path: Path) -> bytes:
+    try:
+        with path.open("rb") as opened:
+            return opened.read(8)
+    except OSError as error:
+        raise UsageError(f"{path} could not be opened: {error.strerror}") from error
 
 
 def _inspect_archive(path: Path) -> None:
-    try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-            damaged = archive.testzip()
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
-        raise UsageError(
-            f"{path} is not a whole .keras archive ({error}); was it cut off while copying?"
-        ) from error
-    if damaged is not None:
-        raise UsageError(f"{path} is damaged: its member {damaged} fails its checksum")
-    for entry in entries:
-        name = PurePosixPath(entry.filename.replace("\\", "/"))
-        if name.is_absolute() or ".." in name.parts or ":" in entry.filename:
-            raise UsageError(
-                f"{path} is refused: its member {entry.filename!r} points outside the archive"
-            )
-    names = {entry.filename for entry in entries}
+    what = ".keras archive"
+    sizes = {entry.filename: entry.file_size for entry in members(path, what)}
     for needed in ("config.json", "model.weights.h5"):
-        if needed not in names:
+        if needed not in sizes:
             raise UsageError(f"{path} is not a Keras model: it has no {needed} inside")
-    packed = sum(entry.compress_size for entry in entries) or 1
-    unpacked = sum(entry.file_size for entry in entries)
-    if unpacked > _MAX_UNPACKED or unpacked / packed > _MAX_RATIO:
-        raise UsageError(
-            f"{path} is refused: it would unpack from {packed:,} to {unpacked:,} bytes"
-        )
+    _require_short(path, sizes["config.json"])
+    require_whole(path, what)
 
 
 def _inspect_json(path: Path) -> None:
+    _require_short(path, path.stat().st_size)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise UsageError(f"{path} is not readable JSON: {error}") from error
     if not isinstance(data, dict) or "class_name" not in data:
         raise UsageError(f"{path} is not a model architecture: it has no class_name")
+
+
+def _require_short(path: Path, size: int) -> None:
+    """Read as JSON, a text takes twenty times its size."""
+    if size > _MAX_CONFIG:
+        raise UsageError(
+            f"{path} is refused: its architecture takes {size:,} bytes, more than {_MAX_CONFIG:,}"
+        )
 
 
 def saved(live: Any, path: Path) -> Path | None:

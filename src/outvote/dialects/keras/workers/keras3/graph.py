@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from outvote.core.model import REF, Layer, Model
 from outvote.dialects.keras.workers.keras3.memory import Memory
 from outvote.dialects.keras.workers.keras3.safety import refuse_code
 from outvote.dialects.keras.workers.keras3.versions import fitted
+from outvote.worker.main import Refused
 
 Tensor = Any
 States = dict[str, list[Tensor]]
@@ -23,6 +25,8 @@ States = dict[str, list[Tensor]]
 _LAYER_CACHE_ENTRIES = 4096
 _LAYER_CACHE_BYTES = 2 << 30
 _OUTPUT_CACHE_BYTES = 512 << 20
+_SPARE_BYTES = 16 << 20  # of weights that a file need not hold
+_SPARE_RATIO = 8  # float64 in the place of 8 bits
 
 
 class Workshop:
@@ -96,11 +100,23 @@ def spec_of(layer: Layer) -> dict[str, Any]:
 
 
 @contextmanager
-def zeros_for_weights() -> Iterator[None]:
-    """Build weights as zeros: initialisers cost most of a build and are overwritten anyway."""
+def zeros_for_weights(held: int | None = None) -> Iterator[None]:
+    """Build weights as zeros: initialisers cost most of a build and are overwritten anyway.
+
+    `held` is how many bytes of weights a file brings: a model that asks for far more is refused
+    before they are made.
+    """
     original = keras.layers.Layer.add_weight
+    made = 0
 
     def add_weight(self: Any, shape: Any = None, initializer: Any = None, *a: Any, **k: Any) -> Any:
+        nonlocal made
+        made += 4 * math.prod(shape if isinstance(shape, list | tuple) else [shape or 1])
+        if held is not None and made > _SPARE_BYTES + _SPARE_RATIO * held:
+            raise Refused(
+                f"the model asks for more than {made:,} bytes of weights, but its file holds "
+                f"{held:,}"
+            )
         return original(self, shape, "zeros", *a, **k)
 
     keras.layers.Layer.add_weight = add_weight

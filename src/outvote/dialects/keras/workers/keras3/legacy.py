@@ -7,27 +7,29 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import h5py
 import keras
 from keras.src.legacy.saving import legacy_h5_format, saving_options, saving_utils
 from keras.src.saving import serialization_lib
 
+from outvote.dialects.keras.workers.keras3.graph import zeros_for_weights
+from outvote.dialects.keras.workers.keras3.hdf5 import opened
 from outvote.dialects.keras.workers.keras3.safety import refuse_code
 from outvote.worker.main import Refused
 
 
 def load(path: Path, custom: Mapping[str, Any], allow_code: bool) -> Any:
-    with h5py.File(path, "r") as file:
+    with opened(path, path.name) as (file, size):
         text = file.attrs.get("model_config")
         if text is None:
             raise Refused(
                 f"{path.name} holds weights but no architecture; "
                 "give the architecture as JSON and this file with --weights"
             )
-        config = mended(json.loads(text))
-        if not allow_code:
-            refuse_code(config, custom)
-        model = model_of(config, custom, allow_code)
+        if "model_weights" not in file:
+            raise Refused(f"{path.name} holds an architecture but no weights; save it again")
+        config = mended(read_config(text, path.name, custom, allow_code))
+        with zeros_for_weights(size):
+            model = model_of(config, custom, allow_code)
         legacy_h5_format.load_weights_from_hdf5_group(file["model_weights"], model)
     return model
 
@@ -42,31 +44,56 @@ def model_of(config: Any, custom: Mapping[str, Any], allow_code: bool) -> Any:
             return saving_utils.model_from_config(config)
 
 
-def load_weights(model: Any, path: Path) -> None:
-    if path.name.endswith(".weights.h5"):
-        model.load_weights(path)
-        return
-    with h5py.File(path, "r") as file:
-        group = file.get("model_weights", file)
-        legacy_h5_format.load_weights_from_hdf5_group(group, model)
+def from_architecture(
+    path: Path, weights: Path, custom: Mapping[str, Any], allow_code: bool
+) -> Any:
+    """A model from an architecture in JSON and a weights file of either form."""
+    config = mended(read_config(path.read_text(encoding="utf-8"), path.name, custom, allow_code))
+    with opened(weights, weights.name) as (file, size):
+        with zeros_for_weights(size):
+            model = model_of(config, custom, allow_code)
+        if not weights.name.endswith(".weights.h5"):
+            group = file.get("model_weights", file)
+            legacy_h5_format.load_weights_from_hdf5_group(group, model)
+            return model
+    model.load_weights(weights)
+    return model
+
+
+def read_config(text: str | bytes, name: str, custom: Mapping[str, Any], allow_code: bool) -> Any:
+    """A configuration as plain data, if there is nothing in it that a file must not bring."""
+    config = json.loads(text)
+    if not isinstance(config, dict):
+        raise Refused(f"{name} is not a model: its configuration is {type(config).__name__}")
+    if not allow_code:
+        # What a model was compiled with is left alone, and never made.
+        refuse_code({key: v for key, v in config.items() if key != "compile_config"}, custom)
+    return config
 
 
 def mended(config: Any) -> Any:
-    """The configuration with two legacy traps taken out, at any depth.
+    """The configuration with three traps taken out, at any depth.
 
     A Sequential model without an InputLayer keeps its input shape in its first layer, where
-    Keras 3 no longer looks; DepthwiseConv2D used to save a `groups` that it does not take.
+    Keras 3 no longer looks; DepthwiseConv2D used to save a `groups` that it does not take; and a
+    model inside the model would be compiled, which makes objects that nobody needs.
     """
     if isinstance(config, list):
-        return [mended(item) for item in config]
+        return [_uncompiled(mended(item)) for item in config]
     if not isinstance(config, Mapping):
         return config
-    result = {key: mended(value) for key, value in config.items()}
+    result = {key: _uncompiled(mended(value)) for key, value in config.items()}
     if result.get("class_name") == "DepthwiseConv2D" and result["config"].get("groups") == 1:
         del result["config"]["groups"]
     if result.get("class_name") == "Sequential" and "module" not in result:
         _give_input_layer(result)
     return result
+
+
+def _uncompiled(inner: Any) -> Any:
+    if isinstance(inner, dict) and "class_name" in inner:
+        inner.pop("compile_config", None)
+    return inner
 
 
 def _give_input_layer(sequential: dict[str, Any]) -> None:

@@ -13,25 +13,23 @@ import keras
 
 from outvote.dialects.keras.workers.keras3 import legacy as keras_legacy
 from outvote.dialects.keras.workers.keras3.graph import zeros_for_weights
-from outvote.dialects.keras.workers.keras3.safety import refuse_code
+from outvote.dialects.keras.workers.keras3.hdf5 import opened
 from outvote.worker.main import Refused
 
 
 def load(path: Path, weights: Path | None, custom: Mapping[str, Any], allow_code: bool) -> Any:
     """A Keras model from `.keras`, `.h5`/`.hdf5`, or a JSON architecture and a weights file."""
     try:
-        with zeros_for_weights():
-            if path.suffix == ".json":
-                return _from_architecture(path, weights, custom, allow_code)
-            if path.suffix in (".h5", ".hdf5"):
-                return keras_legacy.load(path, custom, allow_code)
-            with tempfile.TemporaryDirectory() as folder:
-                return keras.saving.load_model(
-                    _mended_archive(path, Path(folder), custom, allow_code),
-                    custom_objects=dict(custom),
-                    compile=False,
-                    safe_mode=not allow_code,
-                )
+        if path.suffix in (".h5", ".hdf5"):
+            return keras_legacy.load(path, custom, allow_code)
+        if path.suffix != ".json":
+            return _from_archive(path, custom, allow_code)
+        if weights is not None:
+            return keras_legacy.from_architecture(path, weights, custom, allow_code)
+        raise Refused(
+            f"{path.name} is an architecture without weights; add --weights FILE "
+            "(.weights.h5 or .h5)"
+        )
     except (Refused, NotImplementedError):
         raise
     except Exception as error:
@@ -49,37 +47,32 @@ def load(path: Path, weights: Path | None, custom: Mapping[str, Any], allow_code
         raise Refused(f"{path.name} could not be read as a model: {_first_line(text)}") from error
 
 
-def _mended_archive(path: Path, folder: Path, custom: Mapping[str, Any], allow_code: bool) -> Path:
-    """The `.keras` file, or a copy of it whose configuration Keras can read."""
+def _from_archive(path: Path, custom: Mapping[str, Any], allow_code: bool) -> Any:
     with zipfile.ZipFile(path) as archive:
-        config = json.loads(archive.read("config.json"))
-        if not allow_code:
-            refuse_code(config, custom)
-        mended = keras_legacy.mended(config)
-        if mended == config:
-            return path
-        copy = folder / path.name
-        with zipfile.ZipFile(copy, "w") as target:
-            for name in archive.namelist():
-                changed = name == "config.json"
-                target.writestr(name, json.dumps(mended) if changed else archive.read(name))
-    return copy
-
-
-def _from_architecture(
-    path: Path, weights: Path | None, custom: Mapping[str, Any], allow_code: bool
-) -> Any:
-    if weights is None:
-        raise Refused(
-            f"{path.name} is an architecture without weights; add --weights FILE "
-            "(.weights.h5 or .h5)"
+        text = archive.read("config.json")
+        config = keras_legacy.read_config(text, path.name, custom, allow_code)
+        with archive.open("model.weights.h5") as held, opened(held, path.name) as (_, size):
+            pass
+    with tempfile.TemporaryDirectory() as folder, zeros_for_weights(size):
+        return keras.saving.load_model(
+            _mended_archive(path, Path(folder), config),
+            custom_objects=dict(custom),
+            compile=False,
+            safe_mode=not allow_code,
         )
-    config = keras_legacy.mended(json.loads(path.read_text()))
-    if not allow_code:
-        refuse_code(config, custom)
-    model = keras_legacy.model_of(config, custom, allow_code)
-    keras_legacy.load_weights(model, weights)
-    return model
+
+
+def _mended_archive(path: Path, folder: Path, config: Any) -> Path:
+    """The `.keras` file, or a copy of it whose configuration Keras can read."""
+    mended = keras_legacy.mended(config)
+    if mended == config:
+        return path
+    copy = folder / "model.keras"
+    with zipfile.ZipFile(path) as archive, zipfile.ZipFile(copy, "w") as target:
+        for name in archive.namelist():
+            changed = name == "config.json"
+            target.writestr(name, json.dumps(mended) if changed else archive.read(name))
+    return copy
 
 
 def _first_line(text: str) -> str:
