@@ -156,7 +156,10 @@ def archive(
 
 def models(folder: Path, canary: Path) -> Iterator[Hostile]:
     """Every hostile model file, written into the folder, one after the other."""
-    families = (names, code, wrong_types, shapes, archives, containers, architectures, legacy)
+    families = (
+        *(names, code, wrong_types, shapes, outputs, archives, containers, architectures),
+        legacy,
+    )
     for family in families:
         for number, (title, suffix, content, refused, says) in enumerate(family(canary)):
             path = folder / f"{family.__name__}-{number}{suffix}"
@@ -175,27 +178,13 @@ def names(canary: Path) -> Family:
     for what, text in TEXTS.items():
         text = text.replace("CANARY", str(canary))
         half = any(0xD800 <= ord(sign) < 0xE000 for sign in text)
+        refused = half or "/" in text  # Keras takes no slash
         says = "no encoding can write" if half else ""
-        slash = "/" in text  # Keras takes none
-        if not slash:
-            yield f"a layer called {what}", ".keras", archive(named(text)), half, says
-        yield f"an input called {what}", ".keras", archive(named("d", text)), half or slash, says
-        yield (
-            f"a model called {what}",
-            ".keras",
-            archive(named("d", "x", text)),
-            half or slash,
-            says,
-        )
+        for place, config in (("model", named(text, "x", text)), ("input", named("d", text))):
+            yield f"{place}: {what}", ".keras", archive(config), refused, says
     for word in WORDS:
-        yield (
-            f"everything called {word}",
-            ".keras",
-            archive(named(word, f"{word}_", word)),
-            False,
-            "",
-        )
-        yield f"an input called {word}", ".keras", archive(named("d", word)), False, ""
+        for place, config in (("model", named(word, "x_", word)), ("input", named("d", word))):
+            yield f"{place}: {word}", ".keras", archive(config), False, ""
 
 
 class _Touch:
@@ -286,7 +275,7 @@ def wrong_types(canary: Path) -> Family:
                 continue  # sizes that are no lie are another matter
             layer = dense()
             layer["config"][place] = value
-            harmless = (place == "dtype" and value is None) or (place == "name" and value == "text")
+            harmless = (place, value) in (("dtype", None), ("name", None), ("name", "text"))
             yield f"{told} for {place}", ".keras", archive(sequential(layer)), not harmless, ""
         config = sequential()
         config["config"]["layers"] = value
@@ -297,19 +286,18 @@ def wrong_types(canary: Path) -> Family:
 
 
 def shapes(canary: Path) -> Family:
-    for shape in ((None, 10**7, 10**7), (None, 2**31, 4), (None, 2**63), (None, 10**30)):
+    huge: tuple[Json, ...] = ((None, 10**7, 10**7), (None, 2**31, 4), (None, 2**63), (None, 10**30))
+    for shape in huge:
         model = sequential(keras_object("Flatten", {"name": "f"}), shape=shape)
         yield f"an input of {shape}", ".keras", archive(model, lambda file: None), True, ""
-    wide = (None, 1 << 20)
-    model = sequential(keras_object("ReLU", {"name": "r"}), shape=wide)
-    model["config"]["layers"][0]["config"]["batch_shape"] = (None, 64, 1 << 20)
+    model = sequential(keras_object("ReLU", {"name": "r"}), shape=(None, 5 << 20))
     yield "an input that fits alone", ".keras", archive(model, lambda file: None), True, "--count"
     for units in (10**9, 10**12, 2**63, 10**30):
         text = archive(sequential(dense(units=units)))
         yield f"{units} units in a file of none", ".keras", text, True, ""
-    for shape in ((None,), (), (None, -4), (None, 0), ("a", 4), (4,), (None, 4.5), (None, None)):
-        model = sequential(shape=shape)
-        yield f"an input of {shape}", ".keras", archive(model), shape != (None, None), ""
+    odd: tuple[Json, ...] = ((None,), (), (None, -4), (None, 0), ("a", 4), (4,), (None, 4.5))
+    for shape in (*odd, (None, None)):
+        yield f"an input of {shape}", ".keras", archive(sequential(shape=shape)), True, ""
     for dtype in TYPES:
         model = sequential(keras_object("Flatten", {"name": "f"}))
         model["config"]["layers"][0] = input_layer(dtype=dtype)
@@ -325,9 +313,38 @@ def shapes(canary: Path) -> Family:
         for _ in range(depth):
             layer = keras_object("TimeDistributed", {"name": "t", "layer": layer})
         yield f"{depth} wrappers", ".keras", archive(nested(layer)), True, ""
-    deep = "[" * 100_000 + "]" * 100_000
-    text = json.dumps(sequential()).replace('"linear"', deep)
-    yield "lists in lists in lists", ".keras", archive(text), True, ""
+    deep = json.dumps(sequential()).replace('"linear"', "[" * 100_000 + "]" * 100_000)
+    yield "lists in lists in lists", ".keras", archive(deep), True, ""
+
+
+def outputs(canary: Path) -> Family:
+    """Models that give, or compute inside, what no array of ours can hold."""
+    for dtype in TYPES:
+        for end in (True, False):
+            cast = _call(keras_object("Cast", {"name": "c", "dtype": dtype}, "keras.src.ops.core"))
+            layers = [_call(input_layer()), cast]
+            cast["inbound_nodes"] = [_read("given")]
+            if not end:
+                back = {"name": "back", "dtype": "float32"}
+                layers.append(_call(keras_object("Cast", back, "keras.src.ops.core")))
+                layers[-1]["inbound_nodes"] = [_read("c", dtype)]
+            ends = {"input_layers": ["given", 0, 0], "output_layers": [layers[-1]["name"], 0, 0]}
+            config = {"name": "f", "trainable": True, "layers": layers, **ends}
+            model = keras_object("Functional", config, "keras.src.models.functional")
+            where = "given" if end else "inside"
+            known = dtype.startswith(("complex", "float8"))
+            says = "could" if known and end else ""
+            refused = end or not known
+            yield f"{dtype or 'no type'} {where}", ".keras", archive(model), refused, says
+
+
+def _call(layer: Json) -> Json:
+    return {**layer, "name": layer["config"]["name"], "inbound_nodes": []}
+
+
+def _read(name: str, dtype: str = "float32") -> Json:
+    config = {"shape": [None, 4], "dtype": dtype, "keras_history": [name, 0, 0]}
+    return {"args": [{"class_name": "__keras_tensor__", "config": config}], "kwargs": {}}
 
 
 def nested(layer: Json) -> str:
@@ -357,7 +374,7 @@ def archives(canary: Path) -> Family:
     yield "not an archive", ".keras", b"hello", True, "whole"
     yield "HDF5 under a wrong name", ".keras", hdf5(plain_weights), True, "whole"
     directory = whole.rfind(b"PK\x05\x06")
-    for size, says in ((0xFFFFFFF0, "table of contents"), (0, "")):
+    for size, says in ((0xFFFFFFF0, "whole"), (0, "config.json")):
         lying = whole[: directory + 12] + struct.pack("<L", size) + whole[directory + 16 :]
         yield f"a table of {size} bytes", ".keras", lying, True, says
     yield "encrypted", ".keras", _flagged(whole, 1), True, "encrypted"
@@ -381,7 +398,7 @@ def archives(canary: Path) -> Family:
     yield "two configurations", ".keras", twice.getvalue(), True, "2 members"
     for left in ("config.json", "model.weights.h5"):
         yield f"no {left}", ".keras", _with(whole, {}, without=left), True, left
-    many = {f"assets/{i}": b"" for i in range(60_000)}
+    many = {f"assets/{i}": b"" for i in range(30_000)}
     yield "a crowd", ".keras", _with(whole, many), True, "table of contents"
     yield "metadata of another kind", ".keras", _with(whole, {"metadata.json": b"[]"}), False, ""
     yield "an asset", ".keras", _with(whole, {"assets/layers/dense/x.txt": b"x"}), False, ""
@@ -460,7 +477,7 @@ def containers(canary: Path) -> Family:
         "deep groups": (deep, True, "deep"),
         "words for weights": (of("text"), True, ""),
         "other shapes": (of(np.zeros((3, 4), "float32")), True, ""),
-        "complex weights": (of(np.zeros((4, 3), "complex64")), True, ""),
+        "complex weights": (of(np.zeros((4, 3), "complex64")), False, ""),
         "NaN for weights": (of(np.full((4, 3), np.nan, "float32")), False, ""),
         "infinite weights": (of(np.full((4, 3), np.inf, "float64")), False, ""),
         "no weights": (lambda file: None, True, ""),
@@ -500,7 +517,8 @@ def architectures(canary: Path) -> Family:
 
 def legacy(canary: Path) -> Family:
     """HDF5 models of the old form."""
-    layer = {"class_name": "Dense", "config": {"name": "d", "units": 3, "activation": "linear"}}
+    plain = {"name": "d", "units": 3, "activation": "linear"}
+    layer: Json = {"class_name": "Dense", "config": plain}
     first = {"class_name": "InputLayer", "config": {"batch_input_shape": [None, 4], "name": "i"}}
 
     def model(*layers: Json) -> Json:

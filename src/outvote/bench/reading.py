@@ -11,6 +11,7 @@ from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.protocol import File, Hello, ListParts, ModelRead, Read
 from outvote.core.target import Outcome, Run, Target
+from outvote.core.text import shortened
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
 
@@ -33,9 +34,12 @@ def read_model(
         if run.refused:
             break
     first = failures[-1] if failures[-1].refused else failures[0]
-    if first.outcome is Outcome.ERROR:
+    if first.refused:
         raise UsageError(first.message)
-    raise UsageError(f"reading {path} failed in {first.target}: {first.message}")
+    told = shortened(first.message)
+    if first.outcome is Outcome.ERROR:
+        raise UsageError(f"{path.name} could not be read as a model: {told}")
+    raise UsageError(f"reading {path} failed in {first.target}: {told}")
 
 
 def read_file(

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 
 from outvote.core.errors import UsageError
 
-_MAX_TABLE = 4 << 20  # bytes of the table of contents: some 40,000 members
+_MAX_TABLE = 1 << 20  # bytes of the table of contents: some 10,000 members
 _MAX_UNPACKED = 64 << 30
 _SMALL = 1 << 20  # what a file may unpack to whatever its size
 _MAX_RATIO = 100  # numbers of a network hardly shrink; zeros shrink a thousandfold

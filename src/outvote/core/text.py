@@ -24,3 +24,9 @@ def _is_harmless(letter: str) -> bool:
 
 def _spelt(letter: str) -> str:
     return letter.encode("unicode_escape").decode("ascii")
+
+
+def shortened(text: str, most: int = 300) -> str:
+    """The text on one line; a long one is cut off."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 3] + "..."

@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 
+from outvote.core.text import shortened
 from outvote.dialects.keras.workers.keras3 import legacy as keras_legacy
 from outvote.dialects.keras.workers.keras3.graph import zeros_for_weights
 from outvote.dialects.keras.workers.keras3.hdf5 import opened
@@ -30,7 +31,7 @@ def load(path: Path, weights: Path | None, custom: Mapping[str, Any], allow_code
             f"{path.name} is an architecture without weights; add --weights FILE "
             "(.weights.h5 or .h5)"
         )
-    except (Refused, NotImplementedError):
+    except Refused:
         raise
     except Exception as error:
         text = f"{type(error).__name__}: {error}"
@@ -41,10 +42,10 @@ def load(path: Path, weights: Path | None, custom: Mapping[str, Any], allow_code
             ) from error
         if "custom object" in text.lower() or "could not locate" in text.lower():
             raise Refused(
-                f"{path.name} holds an object that Keras does not know ({_first_line(text)}); "
+                f"{path.name} holds an object that Keras does not know ({shortened(text)}); "
                 "give the file that defines it with --custom FILE.py"
             ) from error
-        raise Refused(f"{path.name} could not be read as a model: {_first_line(text)}") from error
+        raise  # another backend may be able to
 
 
 def _from_archive(path: Path, custom: Mapping[str, Any], allow_code: bool) -> Any:
@@ -73,8 +74,3 @@ def _mended_archive(path: Path, folder: Path, config: Any) -> Path:
             changed = name == "config.json"
             target.writestr(name, json.dumps(mended) if changed else archive.read(name))
     return copy
-
-
-def _first_line(text: str) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= 300 else line[:297] + "..."
