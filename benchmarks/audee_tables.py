@@ -35,7 +35,7 @@ from outvote.campaign.probes.genome import Genome
 from outvote.campaign.seeds import Seed, read_seeds
 from outvote.commands.blocks import seeds_of
 from outvote.commands.localize.job import LocalizeJob
-from outvote.commands.localize.run import locate
+from outvote.commands.localize.run import run as run_localize
 from outvote.core.model import Model
 from outvote.core.protocol import ListKinds, RunModel
 from outvote.dialects.keras.mutate.catalogue import Catalogue
@@ -205,9 +205,8 @@ def searches(bench: Bench, seed: Seed, options: argparse.Namespace) -> None:
 def classic(seed: SeedFile) -> None:
     """The causes of what Theano and TensorFlow differ by in one network."""
     wanted = ["keras==2.2.4/theano", "keras==2.2.4/tensorflow"]
-    targets = tuple(provide(choose(wanted, known_targets({}, Path()))))
-    with tempfile.TemporaryDirectory() as folder:
-        result = locate(LocalizeJob(seed.model, targets, seed.data), Path(folder))
+    targets = tuple(provide(choose(wanted, known_targets())))
+    result = run_localize(LocalizeJob(seed.model, targets, seed.data))
     (pair,) = result["pairs"]
     for suspect in pair["suspects"]:
         told = [f"{cause['parameter']}={cause['value']}" for cause in suspect["causes"]]

@@ -73,7 +73,7 @@ def main() -> None:
     versions = options.versions.split(",")
     began = time.monotonic()
     names = [f"keras=={version}/{backend}" for version in versions for backend in BACKENDS]
-    ready = provide(choose(names, known_targets({}, Path())))
+    ready = provide(choose(names, known_targets()))
     print(f"environments ready after {time.monotonic() - began:.0f} s\n", flush=True)
     print(f"{'model':12} {'total':>5} {'unique':>6} {'seconds':>8}  per version", flush=True)
     totals = [0, 0]

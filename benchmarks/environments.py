@@ -16,10 +16,9 @@ import tempfile
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 
-from outvote.commands.targets.run import describe_targets
-from outvote.run.watch import silent
+from outvote.commands.targets.job import HealthJob
+from outvote.commands.targets.run import health
 from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import provide
 from outvote.targets.environments.store import Store
@@ -33,7 +32,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as cache:
         os.environ["XDG_CACHE_HOME"] = cache
         print(f"{'version':10} {'build':>16} {'first start':>16} {'later start':>16} {'MB':>6}")
-        known = known_targets({}, Path())
+        known = known_targets()
         later = [timed(partial(start, BACKEND)) for _ in range(2)]
         print(f"{'installed':10} {'':16} {later[0]:>16} {later[1]:>16}", flush=True)
         for version in versions:
@@ -58,8 +57,8 @@ def processor_seconds() -> float:
 
 def start(name: str) -> None:
     """Start a worker of the target and let it compute a layer."""
-    (target,) = choose([name], known_targets({}, Path()))
-    (row,) = describe_targets({name: target}, silent)
+    (target,) = choose([name], known_targets())
+    (row,) = health(HealthJob((target,), named=True))
     assert row.state == "ok", row.remedy
 
 

@@ -18,10 +18,11 @@ import numpy as np
 
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.commands.blocks import seeds_of
-from outvote.commands.fuzz.run import compare, start
+from outvote.commands.fuzz.run import start
 from outvote.core.case import load_data
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.report import rendered
+from outvote.store.folder import comparison_of
 
 # Negative numbers leak through ReLU, a little: on a trained network hardly visible.
 FAULT = """
@@ -86,7 +87,7 @@ def main() -> None:
                 folders.append(root / f"{strategy}-{repetition}")
                 result = start(job.but(strategy=strategy, seed=repetition), folders[-1])
                 print(f"{strategy} {repetition}: {result['summary']} {told(result)}", flush=True)
-        print(rendered("markdown", compare(folders, root / "compared")))
+        print(rendered("markdown", comparison_of(folders)))
 
 
 if __name__ == "__main__":

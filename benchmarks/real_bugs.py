@@ -23,8 +23,9 @@ from pathlib import Path
 
 import numpy as np
 
+from outvote.commands.bisect.job import BisectJob
 from outvote.commands.bisect.result import bisect_result
-from outvote.commands.bisect.run import BisectJob, run_bisect
+from outvote.commands.bisect.run import run_bisect
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
@@ -229,7 +230,7 @@ def build(bug: Bug, folder: Path) -> None:
 def checked(pool: Pool, bug: Bug, version: str, folder: Path) -> Checked:
     """The wrong targets in one version, beside those that are right, in the same."""
     names = [named_with(version, name) for name in (*bug.wrong, *bug.voters)]
-    ready = provide(choose(names, known_targets({}, Path())))
+    ready = provide(choose(names, known_targets()))
     for target in (*ready, *helpers(ready)):
         if target.name not in pool.targets:
             pool.add(target)
@@ -244,7 +245,7 @@ def classic(folder: Path) -> str:
     ramp = "np.arange(16.0).reshape(1, 4, 4, 1)"
     bug = Bug(0, "AveragePooling2D", _POOLING, (4, 4, 1), ("theano",), data=ramp)
     build(bug, folder)
-    known = known_targets({}, Path())
+    known = known_targets()
     grid = choose(["keras=={2.1.4,2.1.5}/{theano,tensorflow}", "jax"], known)
     with np.load(folder / "inputs.npz") as file:
         job = Job(folder / "model.keras", tuple(grid), data={"x": file["x"]})
@@ -264,7 +265,7 @@ def classic(folder: Path) -> str:
 
 
 def bisected(bug: Bug, folder: Path) -> str:
-    known = known_targets({}, Path())
+    known = known_targets()
     (target,) = choose([bug.wrong[0]], known)
     job = BisectJob(
         folder / "model.keras",

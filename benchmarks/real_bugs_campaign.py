@@ -82,7 +82,7 @@ def campaign(
 
 def targets_of(version: str, names: Sequence[str]) -> list[Target]:
     wanted = names if version == "installed" else [f"keras=={version}/{name}" for name in names]
-    return choose(wanted, known_targets({}, Path()))
+    return choose(wanted, known_targets())
 
 
 def judged(bug: Bug, findings: Sequence[dict[str, Any]], out: Path) -> tuple[int, float | None]:

@@ -23,8 +23,8 @@ from pathlib import Path
 
 import psutil
 
-from outvote.commands.fuzz.run import report
 from outvote.run.process import resident_bytes
+from outvote.store.folder import stored_result
 from outvote.store.store import FILE
 
 
@@ -102,13 +102,13 @@ def main() -> None:
         before.until(options.mutants // 2)
         before.process.send_signal(signal.SIGKILL)
         before.process.wait()
-        stored = report(folder)
+        stored = stored_result(folder)
         found = {finding["fingerprint"] for finding in stored["findings"]}
         print(f"driver shot at {stored['tested']} mutants, {len(found)} findings; resuming")
         after = Fire(["--resume", str(folder), *budget], folder, options.every, options.mutants)
         after.until(options.mutants + 10)
         after.process.wait()
-        result = report(folder)
+        result = stored_result(folder)
         with sqlite3.connect(folder / FILE) as db:
             numbers = [n for (n,) in db.execute("SELECT number FROM mutants")]
         seeds = len(result["seeds"])

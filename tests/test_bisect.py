@@ -11,9 +11,10 @@ import pytest
 
 from conftest import fake
 from outvote.cli import main
+from outvote.commands.bisect.job import BisectJob
 from outvote.commands.bisect.releases import Interval, narrowed
 from outvote.commands.bisect.result import bisect_result
-from outvote.commands.bisect.run import BisectJob, run_bisect
+from outvote.commands.bisect.run import run_bisect
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN

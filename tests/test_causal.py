@@ -13,9 +13,10 @@ import pytest
 from conftest import fake
 from outvote.cli import main
 from outvote.commands.localize.job import LocalizeJob
-from outvote.commands.localize.run import locate, locate_in
-from outvote.commands.nan.job import HuntJob
-from outvote.commands.nan.run import hunt
+from outvote.commands.localize.run import localize_in
+from outvote.commands.localize.run import run as run_localize
+from outvote.commands.nan.job import NanJob
+from outvote.commands.nan.run import run as run_nan
 from outvote.core.outputs import Outputs
 from outvote.localize.causal import Accident, Effect, causes, change_rate
 from outvote.run.pool import Pool
@@ -98,8 +99,8 @@ def dense_model(fake_model: Path) -> Path:
 
 def test_a_whole_case_on_fake_targets(dense_model: Path, fake_data: Path, tmp_path: Path) -> None:
     """The fault is in the kind, whatever its parameter: the layers are named, and no parameter."""
-    job = LocalizeJob(dense_model, (fake("a"), fake("bad", "lie:Dense")), fake_data)
-    result = locate(job, tmp_path)
+    job = LocalizeJob(dense_model, (fake("a"), fake("bad", "lie:Dense")), fake_data, out=tmp_path)
+    result = run_localize(job)
     (pair,) = result["pairs"]
     assert pair["targets"] == ["a", "bad"]
     told = [(s["layer"], s["causes"], s["same_as"]) for s in pair["suspects"]]
@@ -109,7 +110,7 @@ def test_a_whole_case_on_fake_targets(dense_model: Path, fake_data: Path, tmp_pa
     page = (tmp_path / "report.html").read_text()
     assert "no single parameter" in page
     assert "third quartile" in page
-    quiet = locate(LocalizeJob(dense_model, (fake("a"), fake("b")), fake_data), tmp_path)
+    quiet = run_localize(LocalizeJob(dense_model, (fake("a"), fake("b")), fake_data))
     assert (quiet["verdict"], quiet["pairs"][0]["suspects"]) == ("consistent", [])
 
 
@@ -136,8 +137,10 @@ def test_nan_is_hunted_on_one_target_and_the_layer_is_named(
     data = tmp_path / "big.npz"
     np.savez(data, x=np.full((2, 4), 3e37, np.float32))
     genetic = GeneticSettings(noise=5.0)
-    job = HuntJob(dense_model, fake("a"), data, "IN", seconds=20.0, genetic=genetic)
-    result = hunt(job, tmp_path / "out")
+    job = NanJob(
+        dense_model, fake("a"), data, "IN", seconds=20.0, genetic=genetic, out=tmp_path / "out"
+    )
+    result = run_nan(job)
     assert (result["failure"], result["verdict"]) == ("nan", "inconsistent")
     assert result["first_overflow"] in ("d1", "d2")
     named = {layer["layer"]: layer for layer in result["layers"]}
@@ -145,8 +148,8 @@ def test_nan_is_hunted_on_one_target_and_the_layer_is_named(
     assert result["first_nan"] in result["summary"]
     assert (tmp_path / "out" / "nan" / "inputs.npz").is_file()
     assert result["first_overflow"] in (tmp_path / "out" / "report.html").read_text()
-    calm = HuntJob(dense_model, fake("a"), None, "IN-WT", seconds=0.1)
-    assert hunt(calm, tmp_path / "calm")["failure"] is None
+    calm = NanJob(dense_model, fake("a"), None, "IN-WT", seconds=0.1)
+    assert run_nan(calm)["failure"] is None
 
 
 @pytest.mark.frameworks
@@ -173,7 +176,7 @@ def test_planted_faults_are_put_down_to_their_parameters(
         f" {snippet} layers.Flatten(), layers.Dense(3, name='end')])"
     )
     targets = tuple(real_pool.targets[name] for name in ("jax", "planted-jax"))
-    result = locate_in(real_pool, LocalizeJob(model, targets))
+    result = localize_in(real_pool, LocalizeJob(model, targets))
     (pair,) = result["pairs"]
     (suspect,) = pair["suspects"]
     assert suspect["layer"] == "wrong"

@@ -14,7 +14,7 @@ from outvote.bench.reading import read_model
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
-from outvote.commands.check.run import run_check, run_job
+from outvote.commands.check.run import run, run_check
 from outvote.core.case import balanced_batch
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
@@ -166,9 +166,9 @@ def test_the_findings_of_an_earlier_run_do_not_stay(
     out = tmp_path / "out"
     for misdeed in ("lie:d1", "lie:relu"):
         targets = (fake("a"), fake("bad", misdeed), fake("c"))
-        result = run_job(Job(fake_model, targets, data=fake_data), out)
+        result = run(Job(fake_model, targets, data=fake_data, out=out))
     (left,) = (out / "findings").iterdir()
-    assert left.name == result.findings[0]["fingerprint"]
+    assert left.name == result["findings"][0]["fingerprint"]
 
 
 def _constant_model(tmp_path: Path) -> Path:
@@ -235,10 +235,10 @@ def test_results_and_evidence_are_written(
     fake_model: Path, fake_data: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    job = Job(fake_model, (fake("a"), fake("bad", "lie:d2"), fake("c")), data=fake_data)
-    result = run_job(job, out)
+    targets = (fake("a"), fake("bad", "lie:d2"), fake("c"))
+    result = run(Job(fake_model, targets, data=fake_data, out=out))
     stored = json.loads((out / "result.json").read_text())
-    assert stored == json.loads(json.dumps(result.data))
+    assert stored == json.loads(json.dumps(result))
     assert (out / "report.html").exists()
     assert (out / "report.md").exists()
     (finding,) = stored["findings"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +13,7 @@ import numpy as np
 import pytest
 
 import outvote
-from outvote.commands.coverage.run import coverage_in
-from outvote.commands.explore import run as doing
-from outvote.commands.pollution.run import pollution_in
 from outvote.core.errors import UsageError
-from outvote.explore.explore import explore_in
 from outvote.run.pool import Pool
 from test_explore_uses import BARS, bars, data, three_models
 
@@ -34,11 +31,10 @@ class Live:
 @pytest.fixture
 def workers(real_pool: Pool, monkeypatch: pytest.MonkeyPatch) -> None:
     """The functions use the workers of the session instead of starting their own."""
-    monkeypatch.setattr(doing, "run_explore", lambda job, watch: explore_in(real_pool, job, watch))
-    monkeypatch.setattr(doing, "run_coverage", lambda job, watch: coverage_in(real_pool, job))
-    monkeypatch.setattr(
-        doing, "run_pollution", lambda job, watch: pollution_in(real_pool, job, watch)
-    )
+    for module in ("explore.explore", "commands.coverage.run", "commands.pollution.run"):
+        monkeypatch.setattr(
+            f"outvote.{module}.LocalPool", lambda *given, **more: nullcontext(real_pool)
+        )
 
 
 @pytest.mark.frameworks

@@ -14,6 +14,7 @@ import pytest
 from outvote.commands.coverage.job import CoverageJob
 from outvote.commands.coverage.run import coverage_in
 from outvote.commands.explore.between import between_in
+from outvote.commands.explore.job import BetweenTargets
 from outvote.commands.explore.result import explore_result
 from outvote.commands.pollution.job import Evidence
 from outvote.commands.pollution.run import find_suspects, pollution_in
@@ -234,7 +235,7 @@ def test_between_targets_it_climbs_to_a_planted_fault_that_the_seeds_do_not_show
     job = ExploreJob(
         (path,), seeds, TORCH, constraint="none", limits_of_range=(-200.0, 200.0), iterations=12
     )
-    result = between_in(real_pool, job, targets, tmp_path)
+    result = between_in(real_pool, BetweenTargets(job, tuple(targets), tmp_path))
     assert result["gate"]["failing"]
     assert {"junit.xml", "results.sarif"} <= {item.name for item in tmp_path.iterdir()}
     assert result["already_different"] == 0

@@ -26,7 +26,9 @@ from outvote.campaign.oracle import judge
 from outvote.campaign.runner import ModelRun, Runner
 from outvote.campaign.seeds import read_seeds
 from outvote.cli import main
-from outvote.commands.fuzz.run import report, resume, start
+from outvote.commands.fuzz.run import resume, start
+from outvote.commands.report.job import ReportJob
+from outvote.commands.report.run import run as run_report
 from outvote.core.errors import UsageError
 from outvote.core.target import Run, Target
 from outvote.dialects.keras.targets import BUILT_IN
@@ -358,7 +360,7 @@ def test_killed_in_the_middle_it_loses_no_finding_and_counts_nothing_twice(
     before = wait_for_mutants(out, 60, process)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    result = report(out)
+    result = run_report(ReportJob(out))
     assert result["tested"] >= before - 1
     assert result["interrupted"]
     found = {f["fingerprint"] for f in result["findings"]}
@@ -373,7 +375,7 @@ def test_killed_in_the_middle_it_loses_no_finding_and_counts_nothing_twice(
     with sqlite3.connect(out / FILE) as db:
         numbers = [n for (n,) in db.execute("SELECT number FROM mutants ORDER BY number")]
     assert numbers == list(range(1, budget + 2))  # the seed is number 1
-    assert found <= {f["fingerprint"] for f in report(out)["findings"]}
+    assert found <= {f["fingerprint"] for f in run_report(ReportJob(out))["findings"]}
 
 
 def test_workers_that_are_shot_at_random_are_replaced_and_blamed_for_nothing(

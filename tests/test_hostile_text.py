@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from rich.text import Text
 import report_example
 import report_explore
 from outvote.cli import main
-from outvote.commands.explore.show import show_explored
+from outvote.commands import room
 from outvote.commands.terminal import Screen, Terminal
 from outvote.core.model import Layer
 from outvote.core.protocol import Hello
@@ -108,12 +109,16 @@ def bisected() -> dict[str, Any]:
     return {"verdict": "changed", "summary": COMMANDS, "bisect": bisect}
 
 
+def shown(command: str, result: dict[str, Any], out: Path) -> None:
+    room(command, "show").show(result, SimpleNamespace(out=out), Terminal().out)
+
+
 SHOWN: list[Callable[[Path], None]] = [
-    lambda out: Terminal().show_check(hostile(report_example.inconsistent()), out),
-    lambda out: Terminal().show_check(hostile(report_example.crash()), out),
-    lambda out: Terminal().show_bisect(bisected(), out),
+    lambda out: shown("check", hostile(report_example.inconsistent()), out),
+    lambda out: shown("check", hostile(report_example.crash()), out),
+    lambda out: shown("bisect", bisected(), out),
     lambda out: Terminal().say(COMMANDS),
-    lambda out: show_explored({**report_explore.EXAMPLE, "summary": COMMANDS}, out),
+    lambda out: shown("explore", {**report_explore.EXAMPLE, "summary": COMMANDS}, out),
 ]
 
 

@@ -24,12 +24,12 @@ import pytest
 import outvote
 from conftest import fake
 from outvote.bench.reading import read_model
-from outvote.commands.targets.run import describe_targets
+from outvote.commands.targets.job import HealthJob
+from outvote.commands.targets.run import health
 from outvote.dialects.keras.targets import BUILT_IN, DEFAULT
 from outvote.judge.compare import Settings
 from outvote.localize.layers import localize
 from outvote.run.local import LocalPool
-from outvote.run.watch import silent
 from outvote.targets.choose import choose
 
 SOURCE = Path(outvote.__file__).parent
@@ -272,14 +272,14 @@ def test_a_target_that_cannot_start_is_named_with_its_reason(tmp_path: Path) -> 
     script = tmp_path / "broken.py"
     script.write_text("raise RuntimeError('this patch is broken')")
     broken = replace(BUILT_IN["openvino"], name="broken", setup=script)
-    (row,) = describe_targets({"broken": broken}, silent)
+    (row,) = health(HealthJob((broken,)))
     assert row.state == "broken"
     assert "this patch is broken" in row.remedy
 
 
 @pytest.mark.frameworks
 def test_a_healthy_target_says_its_versions() -> None:
-    (row,) = describe_targets({"openvino": BUILT_IN["openvino"]}, silent)
+    (row,) = health(HealthJob((BUILT_IN["openvino"],)))
     assert (row.state, row.precision) == ("ok", "inference f32")
     assert "keras 3" in row.versions
 

@@ -18,6 +18,7 @@ from conftest import fake
 from every_command import RESULTS, coverage, explore, explored, pollution
 from outvote.cli import main
 from outvote.commands.explore import between
+from outvote.commands.explore.job import BetweenTargets
 from outvote.core.case import Data
 from outvote.core.result import SCHEMA
 from outvote.explore.job import ExploreJob
@@ -134,7 +135,7 @@ def test_explore_between_targets(
     targets = [fake("a"), fake("b"), fake("liar", "lie:d2")]
     job = ExploreJob((fake_model,), fake_data, targets[0])
     with LocalPool(targets) as pool:
-        result = between.between_in(pool, job, targets, tmp_path)
+        result = between.between_in(pool, BetweenTargets(job, tuple(targets), tmp_path))
     assert result["findings"]
     assert result["command"] == "explore"
     require_form(result)

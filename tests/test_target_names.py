@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from outvote.commands.check.matrix import version_matrix
+from outvote.config import Config
 from outvote.core.errors import UsageError
 from outvote.core.requirements import is_release, version_key
 from outvote.core.target import Target
@@ -15,7 +15,7 @@ from outvote.dialects.keras.targets import BUILT_IN, helpers
 from outvote.targets.choose import choose, known_targets
 from outvote.targets.names import expanded, split_names
 
-KNOWN = known_targets({}, Path())
+KNOWN = known_targets()
 
 
 def chosen(text: str) -> list[Target]:
@@ -81,17 +81,17 @@ def test_what_cannot_be_meant_is_said(text: str, said: str) -> None:
 
 def test_requirements_in_the_configuration() -> None:
     tables = {"old": {"extends": "torch", "requirements": ["keras == 3.9.0"], "env": {"A": "1"}}}
-    target = known_targets(tables, Path())["old"]
+    target = known_targets(Config(targets=tables))["old"]
     assert (target.requirements, target.plain) == (("keras==3.9.0",), "torch")
     assert (target.name, target.env) == ("old", {"A": "1"})
     tables["classic"] = {"extends": "tensorflow", "requirements": ["keras==2.1.4"]}
-    assert known_targets(tables, Path())["classic"].worker == "keras2"
+    assert known_targets(Config(targets=tables))["classic"].worker == "keras2"
 
 
 @pytest.mark.parametrize("asked", ["keras==3.9.0", [1], ["-e ."], ["keras @ file:///x"]])
 def test_requirements_that_are_none_are_refused(asked: object) -> None:
     with pytest.raises(UsageError, match="requirement"):
-        known_targets({"old": {"extends": "torch", "requirements": asked}}, Path())
+        known_targets(Config(targets={"old": {"extends": "torch", "requirements": asked}}))
 
 
 def test_versions_have_an_order() -> None:

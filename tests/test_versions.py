@@ -18,9 +18,9 @@ import pytest
 from outvote.bench.reading import read_model
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
-from outvote.commands.check.run import check_in, run_job
+from outvote.commands.check.run import check_in, run
 from outvote.commands.localize.job import LocalizeJob
-from outvote.commands.localize.run import locate
+from outvote.commands.localize.run import run as run_localize
 from outvote.core.model import Model
 from outvote.core.protocol import Ran, RunModel
 from outvote.core.target import Outcome, Run, Target
@@ -31,7 +31,7 @@ from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import is_built, provide
 
 pytestmark = pytest.mark.frameworks
-KNOWN = known_targets({}, Path())
+KNOWN = known_targets()
 Build = Callable[..., Path]
 
 MULTI_HOT = (
@@ -63,18 +63,18 @@ def test_a_grid_shows_where_a_bug_went_and_accuses_the_old_version(
     """Keras 3.4.0 mended CategoryEncoding on NumPy (upstream change 19790)."""
     targets = choose(["keras=={3.3.3,3.4.0}/{numpy,jax}"], KNOWN)
     data = {"x": np.array([[0], [2], [3]], "int32")}
-    result = run_job(Job(keras_file(MULTI_HOT), tuple(targets), data=data), tmp_path)
-    assert result.data["version_matrix"] == {
+    result = run(Job(keras_file(MULTI_HOT), tuple(targets), data=data, out=tmp_path))
+    assert result["version_matrix"] == {
         "versions": ["keras==3.3.3", "keras==3.4.0"],
         "pairs": [["numpy", "jax"]],
         "cells": [["shape"], ["consistent"]],
     }
-    (finding,) = result.findings
+    (finding,) = result["findings"]
     assert (finding["accused"], finding["layer_kind"]) == (
         "keras==3.3.3/numpy",
         "CategoryEncoding",
     )
-    versions = {t["name"]: t["versions"]["keras"] for t in result.data["targets"]}
+    versions = {t["name"]: t["versions"]["keras"] for t in result["targets"]}
     assert versions["keras==3.3.3/jax"] == "3.3.3"
     page = (tmp_path / "report.html").read_text()
     assert 'id="versions"' in page
@@ -240,7 +240,7 @@ def test_theano_and_tensorflow_part_by_padding_and_strides(
         "model = keras.Sequential([keras.Input((8, 8, 2)),"
         "layers.Conv2D(3, 3, strides=2, padding='same', name='guilty'), layers.ReLU()])"
     )
-    result = locate(LocalizeJob(path, tuple(provide(choose(names, KNOWN)))), tmp_path)
+    result = run_localize(LocalizeJob(path, tuple(choose(names, KNOWN))))
     (suspect,) = result["pairs"][0]["suspects"]
     assert suspect["layer"] == "guilty"
     assert {cause["parameter"] for cause in suspect["causes"]} == {"padding", "strides"}

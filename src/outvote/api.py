@@ -11,18 +11,20 @@ from typing import Any
 import numpy as np
 
 from outvote.commands.check.job import Job
-from outvote.commands.check.run import run_job
+from outvote.commands.check.run import run as run_check
 from outvote.commands.coverage.job import CoverageJob
-from outvote.commands.explore import run as doing
-from outvote.commands.pollution.run import SEEDS, STEP
+from outvote.commands.coverage.run import run as run_coverage
+from outvote.commands.explore.run import explored_result
+from outvote.commands.pollution.job import pollution_job
+from outvote.commands.pollution.run import run as run_pollution
 from outvote.config import load_config
 from outvote.core.arrays import Array
 from outvote.core.dialect import dialect_of, dialects
 from outvote.core.errors import UsageError
 from outvote.core.result import Result
 from outvote.core.target import Target
-from outvote.explore.choosing import confirming_target, searching_target
 from outvote.explore.job import ExploreJob
+from outvote.explore.roles import confirming_target, searching_target
 from outvote.explore.votes import labels_of, majority
 from outvote.judge.compare import Settings
 from outvote.targets.choose import choose_for, known_targets
@@ -51,7 +53,7 @@ def check(
     known = load_config(Path(config) if config else None)
     with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
         path = as_file(model, Path(folder))
-        chosen = choose_for(dialect_of(path), targets, known.targets, known.folder)
+        chosen = choose_for(dialect_of(path), targets, known)
         job = Job(
             model=path,
             targets=tuple(chosen),
@@ -62,8 +64,9 @@ def check(
             allow_nan=allow_nan,
             allow_empty=allow_empty,
             links=tuple(find_links),
+            out=_folder(out),
         )
-        return run_job(job, Path(out) if out else None)
+        return Result(run_check(job), job.out)
 
 
 def as_file(model: Any, folder: Path, name: str = "model") -> Path:
@@ -127,9 +130,10 @@ def explore_models(
             target=searching,
             constraint=constraint,
             confirm=confirming_target(confirm, searching, known),
+            out=_folder(out),
             **_checked(settings, ExploreJob),
         )
-        data, explored = doing.explore_and_keep(job, _folder(out))
+        data, explored = explored_result(job)
     found = explored.found
     if found is None:
         none = np.zeros(0, int)
@@ -158,9 +162,10 @@ def measure_coverage(
             data=_data(x),
             target=searching_target(target, _known(config)),
             train=None if train is None else _data(train),
+            out=_folder(out),
             **_checked(settings, CoverageJob),
         )
-        return Result(doing.measure_coverage(job, _folder(out)), _folder(out))
+        return Result(run_coverage(job), job.out)
 
 
 def find_pollution(
@@ -175,20 +180,20 @@ def find_pollution(
     **settings: Any,
 ) -> Result:
     """Training samples (x, y) whose labels were falsified: `result.data["suspects"]`."""
-    usual = {"constraint": "none", "step": STEP, "count": SEEDS}
     with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
-        job = ExploreJob(
+        job = pollution_job(
             models=_files([clean, polluted], Path(folder)),
             data=_data(x, y),
             target=searching_target(target, _known(config)),
-            **{**usual, **_checked(settings, ExploreJob)},
+            out=_folder(out),
+            **_checked(settings, ExploreJob),
         )
-        return Result(doing.find_pollution(job, _folder(out)), _folder(out))
+        return Result(run_pollution(job), job.out)
 
 
 def _known(config: str | Path | None) -> Mapping[str, Target]:
     loaded = load_config(Path(config) if config else None)
-    return known_targets(loaded.targets, loaded.folder)
+    return known_targets(loaded)
 
 
 def _files(models: Sequence[Any], folder: Path) -> tuple[Path, ...]:
@@ -209,7 +214,7 @@ def _folder(out: str | Path | None) -> Path | None:
 
 def _checked(settings: dict[str, Any], job: type[ExploreJob | CoverageJob]) -> dict[str, Any]:
     """Settings that the job has; a slip of the pen is told."""
-    given = {"models", "model", "data", "target", "train", "confirm"}
+    given = {"models", "model", "data", "target", "train", "confirm", "out"}
     known = [field.name for field in fields(job) if field.name not in given]
     for name in settings:
         if name not in known:

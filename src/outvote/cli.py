@@ -7,27 +7,11 @@ import os
 import sys
 from collections.abc import Sequence
 
-from outvote.commands.bisect import options as bisect
-from outvote.commands.check import options as check
-from outvote.commands.coverage import options as coverage
-from outvote.commands.explore import options as explore
-from outvote.commands.fuzz import options as fuzz
-from outvote.commands.localize import options as localize
-from outvote.commands.nan import options as nan
-from outvote.commands.options import INTERNAL, INTERRUPTED, RAW, USAGE
-from outvote.commands.pollution import options as pollution
-from outvote.commands.report import options as report
-from outvote.commands.show import options as show
-from outvote.commands.targets import options as targets
-from outvote.commands.zoo import options as zoo
+from outvote import commands
+from outvote.commands.codes import CONSISTENT, INTERNAL, INTERRUPTED, USAGE, exit_code, exit_codes
 from outvote.core.errors import ReaderGoneError, UsageError, remedy_for
 from outvote.core.text import printable
 from outvote.core.version import VERSION
-
-_COMMANDS = (
-    *(check, fuzz, localize, nan, explore, coverage, pollution, bisect),
-    *(report, show, targets, zoo),
-)
 
 _EXAMPLES = """\
 examples:
@@ -43,9 +27,6 @@ examples:
   outvote pollution clean.keras polluted.keras --data train.npz
   outvote targets
   outvote zoo build lenet5
-
-exit codes: 0 consistent, 1 findings, 2 usage or set-up error, 3 an error inside outvote,
-130 stopped with Ctrl-C
 """
 
 
@@ -55,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = argparse.Namespace()
     try:
         _parser().parse_args(given, options)
-        code: int = options.action(options)
+        return perform(options)
     except UsageError as error:
         return _fail(str(error), USAGE)
     except KeyboardInterrupt:
@@ -64,7 +45,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _reader_gone()
     except Exception as error:
         return _failed(error, given, options)
-    return code
+
+
+def perform(options: argparse.Namespace) -> int:
+    """The way of every command: options → job → result → what is shown, and the exit code."""
+    from outvote.commands.terminal import Terminal
+
+    job = commands.room(options.command, "options").job_of(options)
+    terminal = Terminal(getattr(options, "quiet", False))
+    result = commands.room(options.command, "run").run(job, terminal)
+    commands.room(options.command, "show").show(result, job, terminal.out)
+    return exit_code(result) if getattr(job, "judges", True) else CONSISTENT
 
 
 def _failed(error: Exception, argv: Sequence[str], options: argparse.Namespace) -> int:
@@ -100,11 +91,13 @@ def _parser() -> argparse.ArgumentParser:
         prog="outvote",
         description="Finds where deep-learning implementations disagree, says which one is "
         "wrong and in which layer.",
-        epilog=_EXAMPLES,
-        formatter_class=RAW,
+        epilog=_EXAMPLES + exit_codes("consistent", "findings"),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"outvote {VERSION}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in _COMMANDS:
-        command.add(commands)
+    subparsers = parser.add_subparsers(
+        title="commands", metavar="COMMAND", dest="command", required=True
+    )
+    for name in commands.names():
+        commands.room(name, "options").add(subparsers)
     return parser

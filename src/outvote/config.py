@@ -15,18 +15,24 @@ FILE_NAME = "outvote.toml"
 
 @dataclass(frozen=True)
 class Config:
-    """The tables of `outvote.toml`, and the folder its relative paths start from."""
+    """The tables of `outvote.toml`, and the folder its relative paths start from.
 
-    folder: Path
+    A file that was only found may lie beside a model that somebody else made. It adds targets,
+    which start when the user types their names; it changes nothing.
+    """
+
+    folder: Path = Path()
     targets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    path: Path | None = None  # None: there is no file
+    named: bool = False  # the user asked for it; False: it lay in the current folder
 
 
 def load_config(path: Path | None) -> Config:
     """The named file, or `outvote.toml` in the current folder if there is one."""
-    if path is None:
-        path = Path(FILE_NAME)
-        if not path.exists():
-            return Config(Path())
+    named = path is not None
+    path = path or Path(FILE_NAME)
+    if not named and not path.exists():
+        return Config()
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -39,4 +45,4 @@ def load_config(path: Path | None) -> Config:
     targets = data.get("targets", {})
     if not isinstance(targets, dict) or not all(isinstance(t, dict) for t in targets.values()):
         raise UsageError(f"{path}: targets are tables, written as [targets.NAME]")
-    return Config(path.parent, targets)
+    return Config(path.parent, targets, path, named)

@@ -1,152 +1,337 @@
-"""Options that `explore`, `coverage` and `pollution` share."""
+"""Every option that commands share, defined once; and what its value becomes in a job.
+
+Only argparse is imported here: `outvote --help` is instant.
+"""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outvote.commands.options import above_zero, names, number, positive
+from outvote.commands import values
 from outvote.core.errors import UsageError
+from outvote.findings.gate import FAIL_ON
+
+if TYPE_CHECKING:
+    from outvote.campaign.job import SeedFile
+    from outvote.config import Config
+    from outvote.core.target import Target
+    from outvote.findings.gate import Gate
+    from outvote.run.process import Limits
+
+Group = argparse._ActionsContainer  # a parser, or a group of its options
 
 
-def numbers(text: str) -> tuple[float, ...]:
-    """Numbers separated by commas."""
-    try:
-        return tuple(float(part) for part in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected numbers separated by commas, received {text!r}"
-        ) from None
-
-
-def low_high(text: str) -> tuple[float, float]:
-    """A range: LOW,HIGH."""
-    found = numbers(text)
-    if len(found) != 2 or not found[0] < found[1]:
-        raise argparse.ArgumentTypeError(f"expected LOW,HIGH with LOW < HIGH, received {text!r}")
-    return found[0], found[1]
-
-
-def rectangle(text: str) -> tuple[int, int]:
-    """A size: HEIGHTxWIDTH."""
-    height, _, width = text.partition("x")
-    if not (height.isdigit() and width.isdigit() and int(height) and int(width)):
-        raise argparse.ArgumentTypeError(f"expected HEIGHTxWIDTH such as 10x10, received {text!r}")
-    return int(height), int(width)
-
-
-def share(text: str) -> float:
-    """A number from 0 to 1."""
-    value = number(text)
-    if value > 1:
-        raise argparse.ArgumentTypeError(f"expected a share from 0 to 1, received {text!r}")
-    return value
-
-
-def seed(text: str) -> int:
-    """A whole number from 0."""
-    if not text.isdigit():
-        raise argparse.ArgumentTypeError(f"expected a whole number from 0, received {text!r}")
-    return int(text)
-
-
-def add_common(parser: argparse.ArgumentParser, chance: bool = True) -> None:
-    """Where to compute, what to read, where to write; a seed where chance plays a part."""
-    parser.add_argument(
-        "--target", metavar="NAME", help="torch, jax or tensorflow; default: the first installed"
+def new_parser(
+    commands: Any, name: str, text: str, description: str, epilog: str
+) -> argparse.ArgumentParser:
+    """The parser of a command; `commands` is what argparse calls its subparsers."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name,
+        help=text,
+        description=description,
+        epilog=epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument(
-        "--out", type=Path, default=Path("outvote-out"), metavar="DIR", help="default: %(default)s"
+    return parser
+
+
+# What is read.
+
+
+def add_data(
+    group: Group,
+    text: str = ".npz; default: random inputs",
+    kind: Any = Path,
+    required: bool = False,
+    several: bool = False,
+) -> None:
+    group.add_argument(
+        "--data",
+        type=kind,
+        required=required,
+        action="append" if several else "store",
+        metavar="FILE",
+        help=text,
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
-    parser.add_argument("--custom", type=Path, metavar="FILE.py", help="defines custom layers")
-    parser.add_argument(
+
+
+def add_config(group: Group) -> None:
+    group.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
+
+
+def add_custom(group: Group) -> None:
+    """Layers that Keras does not know, and code in the file: both run only where asked for."""
+    group.add_argument("--custom", type=Path, metavar="FILE.py", help="defines custom layers")
+    group.add_argument(
         "--allow-code", action="store_true", help="run Lambda code in the file (only if trusted)"
     )
-    parser.add_argument("--count", type=positive, metavar="N", help="use the first N inputs")
-    parser.add_argument("--batch-size", type=positive, default=128, metavar="N", help="%(default)s")
-    if chance:
-        parser.add_argument(
-            "--seed", type=seed, default=0, metavar="N", help="for all random choices (%(default)s)"
-        )
-    parser.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def add_count(group: Group, text: str = "use the first N inputs") -> None:
+    group.add_argument("--count", type=values.positive, metavar="N", help=text)
+
+
+# Where it runs.
+
+
+def add_targets(group: Group, text: str) -> None:
+    group.add_argument("--targets", type=values.target_names, metavar="A,B,...", help=text)
+
+
+def add_target(group: Group, text: str, default: str | None = None) -> None:
+    group.add_argument("--target", default=default, metavar="T", help=text)
+
+
+def add_find_links(group: Group) -> None:
+    """What offline machines need, on every command that may build an environment."""
+    group.add_argument(
+        "--find-links",
+        action="append",
+        default=[],
+        metavar="DIR",
+        help="a folder or page of wheels for targets with versions; may be repeated",
+    )
+
+
+def add_batch_size(group: Group, default: int) -> None:
+    group.add_argument(
+        "--batch-size", type=values.positive, default=default, metavar="N", help="%(default)s"
+    )
+
+
+def add_jobs(group: Group) -> None:
+    group.add_argument("--jobs", type=values.positive, metavar="N", help="targets at work at once")
+
+
+def add_limits(
+    parser: argparse.ArgumentParser,
+    seconds: float = 300,
+    gigabytes: float | None = None,
+    resumed: bool = False,
+) -> None:
+    """What a worker may take; what may be `resumed` has to know what was said and what was not."""
+    group = parser.add_argument_group("limits of a worker")
+    group.add_argument(
+        "--timeout",
+        type=values.above_zero,
+        default=None if resumed else float(seconds),
+        metavar="S",
+        help=f"seconds without progress ({seconds})",
+    )
+    group.add_argument(
+        "--memory",
+        type=values.above_zero,
+        default=None if resumed else gigabytes,
+        metavar="GIB",
+        help=f"that it may hold ({'no limit' if gigabytes is None else gigabytes})",
+    )
+
+
+# What comes of it.
+
+
+def add_out(group: Group, default: str | None = "outvote-out", text: str = "") -> None:
+    group.add_argument(
+        "--out",
+        type=Path,
+        default=Path(default) if default else None,
+        metavar="DIR",
+        help=text or "default: %(default)s",
+    )
+
+
+def add_quiet(group: Group) -> None:
+    group.add_argument("--quiet", action="store_true", help="no progress")
+
+
+def add_seed(group: Group, of: str = "random inputs") -> None:
+    group.add_argument(
+        "--seed", type=values.seed, default=0, metavar="N", help=f"of {of} (%(default)s)"
+    )
+
+
+def add_budget(group: Group, text: str, default: tuple[str, float] | None = None) -> None:
+    group.add_argument("--budget", type=values.budget, default=default, metavar="N|TIME", help=text)
+
+
+def add_until_coverage(group: Group, text: str) -> None:
+    group.add_argument("--until-coverage", type=values.part, metavar="P", help=text)
+
+
+def add_known(group: Group) -> None:
+    group.add_argument(
+        "--known",
+        type=Path,
+        metavar="FILE",
+        help="findings that do not fail the run; default: known.toml beside outvote.toml",
+    )
+
+
+def add_fail_on(group: Group, default: str | None = "any") -> None:
+    """How severe a finding must be to fail the run."""
+    group.add_argument(
+        "--fail-on",
+        choices=FAIL_ON,
+        default=default,
+        help="what exits 1: bug; difference, or bug; any but rounding; never; default: %(default)s",
+    )
+
+
+def add_mad_threshold(group: Group, default: float) -> None:
+    group.add_argument(
+        "--mad-threshold",
+        type=values.number,
+        default=default,
+        metavar="T_M",
+        help="D_MAD that counts as inconsistent (%(default)s)",
+    )
+
+
+def add_tolerance(group: Group, text: str) -> None:
+    group.add_argument("--tolerance", type=values.number, metavar="T", help=text)
+
+
+def add_verdict(parser: argparse.ArgumentParser) -> None:
+    """How much work a finding is worth, on every command that makes findings."""
+    group = parser.add_argument_group("what is done about a finding")
+    group.add_argument(
+        "--minimise",
+        type=values.number,
+        default=20.0,
+        metavar="S",
+        help="seconds to make it small and judge it; 0: do neither (%(default)s)",
+    )
+    group.add_argument(
+        "--confirm",
+        type=values.whole,
+        default=1,
+        metavar="N",
+        help="fresh workers in which it must show again (%(default)s)",
+    )
+
+
+# DeepXplore's commands.
+
+
+def add_exploration(parser: argparse.ArgumentParser) -> None:
+    """Where `explore`, `coverage` and `pollution` compute, what they read, where they write."""
+    add_target(parser, "torch, jax or tensorflow; default: the first installed")
+    add_out(parser)
+    add_config(parser)
+    add_custom(parser)
+    add_count(parser)
+    add_batch_size(parser, 128)
+    add_quiet(parser)
     parser.add_argument(
         "--skip",
-        type=names,
+        type=values.names,
         default=[],
         metavar="L,...",
         help="layers without neurons, by name or kind, for instance dense",
     )
-    parser.add_argument(
-        "--timeout",
-        type=above_zero,
-        default=300.0,
-        metavar="S",
-        help="without progress (%(default)s)",
+    add_limits(parser)
+
+
+def add_threshold(group: Group, default: float) -> None:
+    group.add_argument(
+        "--threshold",
+        type=values.share,
+        default=default,
+        metavar="T",
+        help="above which a neuron counts as covered (%(default)s)",
     )
-    parser.add_argument("--memory", type=above_zero, metavar="GIB", help="default: no limit")
 
 
-def common(options: argparse.Namespace) -> dict[str, Any]:
-    """The settings of a job that `add_common` reads."""
+def add_iterations(group: Group) -> None:
+    group.add_argument(
+        "--iterations",
+        type=values.positive,
+        default=20,
+        metavar="N",
+        help="for each seed (%(default)s)",
+    )
+
+
+def add_constraint(group: Group, default: str) -> None:
+    group.add_argument(
+        "--constraint",
+        default=default,
+        metavar="C",
+        help="light, occlusion, blackout, add-only, integer, none, or FILE.py (%(default)s)",
+    )
+
+
+def add_epochs(group: Group, text: str, default: int | None = None) -> None:
+    group.add_argument("--epochs", type=values.positive, default=default, metavar="N", help=text)
+
+
+# From a namespace to a job.
+
+
+def config_of(options: argparse.Namespace) -> Config:
+    """What `--config` names, or what lies in the current folder."""
+    from outvote.config import load_config
+
+    return load_config(options.config)
+
+
+def limits_of(options: argparse.Namespace) -> Limits:
     from outvote.run.process import Limits
 
-    if options.custom is not None and not options.custom.is_file():
-        raise UsageError(f"the file {options.custom} given with --custom does not exist")
-    memory = int(options.memory * 2**30) if options.memory is not None else None
-    chance = {"seed": options.seed} if hasattr(options, "seed") else {}
+    memory = None if options.memory is None else int(options.memory * 2**30)
+    return Limits(silence_seconds=options.timeout, memory_bytes=memory)
+
+
+def custom_of(options: argparse.Namespace) -> Path | None:
+    custom: Path | None = options.custom
+    if custom is not None and not custom.is_file():
+        raise UsageError(f"the file {custom} given with --custom does not exist")
+    return custom
+
+
+def gate_of(options: argparse.Namespace, folder: Path) -> Gate:
+    """The gate that the options describe; `folder` is that of outvote.toml."""
+    from outvote.findings.gate import Gate
+    from outvote.findings.known import load_known
+
+    return Gate(load_known(options.known, folder), getattr(options, "fail_on", None) or "any")
+
+
+def known_of(options: argparse.Namespace) -> dict[str, Target]:
+    """Every target there is, built-in or of outvote.toml."""
+    from outvote.targets.choose import known_targets
+
+    config = config_of(options)
+    return known_targets(config)
+
+
+def exploration_of(options: argparse.Namespace) -> dict[str, Any]:
+    """The settings of a job that `add_exploration` reads."""
+    from outvote.explore.roles import searching_target
+
+    among = getattr(options, "targets", None)
     return {
-        **chance,
-        "target": gradient_target(options),
-        "custom": options.custom,
+        "target": searching_target(options.target, known_of(options), among),
+        "custom": custom_of(options),
         "allow_code": options.allow_code,
         "count": options.count,
         "batch_size": options.batch_size,
         "skip": tuple(options.skip),
-        "limits": Limits(silence_seconds=options.timeout, memory_bytes=memory),
+        "limits": limits_of(options),
+        "out": options.out,
     }
 
 
-def chosen_targets(options: argparse.Namespace) -> list[Any]:
-    """The targets of --targets."""
-    from outvote.targets.choose import choose
-
-    return choose(options.targets, _known(options))
-
-
-def gradient_target(options: argparse.Namespace) -> Any:
-    """The target whose gradient is followed: as asked for, or the first that has one."""
-    from outvote.explore.choosing import searching_target
-
-    return searching_target(options.target, _known(options), getattr(options, "targets", None))
-
-
-def confirming(options: argparse.Namespace, searching: Any) -> Any:
-    """The target on which finds are confirmed. Between those of --targets, `check` confirms."""
-    from outvote.explore.choosing import confirming_target
-
-    if options.targets is not None:
-        return None
-    return confirming_target(options.confirm, searching, _known(options))
-
-
-def _known(options: argparse.Namespace) -> dict[str, Any]:
-    from outvote.config import load_config
-    from outvote.targets.choose import known_targets
-
-    config = load_config(options.config)
-    return dict(known_targets(config.targets, config.folder))
-
-
-def seeds_of(wanted: list[str], data: list[Path]) -> Any:
+def seeds_of(wanted: list[str], data: list[Path]) -> tuple[SeedFile, ...]:
     """Model files with their data; models of the zoo are built where they are not there yet."""
     from outvote.campaign.job import SeedFile
     from outvote.core.dialect import zoo_of
 
     if not wanted:
         raise UsageError("name at least one seed: a model file, or a name of `outvote zoo list`")
-    files = [name for name in wanted if _is_file(name)]
+    files = [name for name in wanted if is_file(name)]
     if len(data) > len(files):
         raise UsageError(
             f"--data was given {len(data)} times for {len(files)} model files; "
@@ -161,7 +346,8 @@ def seeds_of(wanted: list[str], data: list[Path]) -> Any:
     )
 
 
-def _is_file(name: str) -> bool:
+def is_file(name: str) -> bool:
+    """Whether a seed's name is that of a file, and not one of the zoo."""
     from outvote.core.dialect import dialects
 
     endings = [suffix for wing in dialects() for suffix in wing.files.SUFFIXES]

@@ -90,6 +90,7 @@ def target_head(target: Target, hello: Run[Hello] | None) -> dict[str, Any]:
         "platform": said.platform if said else None,
         "setup": str(target.setup) if target.setup else None,
         "requirements": list(target.requirements),
+        "config": str(target.config) if target.config else None,
     }
 
 

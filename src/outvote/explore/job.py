@@ -71,6 +71,7 @@ class ExploreJob:
     custom: Path | None = None
     allow_code: bool = False
     limits: Limits = field(default_factory=Limits)
+    out: Path | None = None  # where the reports and the finds go
 
     @property
     def hyperparameters(self) -> tuple[float, float, float]:

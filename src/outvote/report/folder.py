@@ -22,6 +22,14 @@ def prepare_folder(out: Path) -> None:
         ) from error
 
 
+def write_into(out: Path | None, result: dict[str, Any]) -> None:
+    """Every report of a result, where there is a folder for it."""
+    if out is not None:
+        from outvote.report import write_all
+
+        saved(lambda: write_all(result, out), out)
+
+
 def saved(write: Any, out: Path) -> Any:
     """What `write` returns; a disk that is full or read-only is an error for the user."""
     try:

@@ -9,20 +9,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from outvote.config import FILE_NAME, Config
 from outvote.core.dialect import Dialect, dialect, dialects
 from outvote.core.errors import UsageError
 from outvote.core.requirements import checked, name_of
 from outvote.core.target import Target
 from outvote.targets.names import expanded, versions_in
 
+NO_CONFIG = Config()
 
-def known_targets(
-    custom: Mapping[str, Mapping[str, Any]], folder: Path, wing: Dialect | None = None
-) -> dict[str, Target]:
+
+def known_targets(config: Config = NO_CONFIG, wing: Dialect | None = None) -> dict[str, Target]:
     """Built-in targets and those of `outvote.toml`, by name; with a wing those that speak it."""
-    known = _built_in()
-    for name in custom:
-        known[name] = _from_table(name, custom, folder, known, ())
+    built_in = _built_in()
+    known = dict(built_in)
+    for name in config.targets:
+        where = f"[targets.{name}] in {config.path or FILE_NAME}"
+        if name in built_in or versions_in(name) is not None:
+            raise UsageError(
+                f"{where} would change what {name!r} means, which is built in; "
+                f"give the target another name, and `extends` the one it starts from"
+            )
+        known[name] = _Tables(config).target(name, ())
     return known if wing is None else {n: t for n, t in known.items() if t.dialect == wing.name}
 
 
@@ -58,13 +66,21 @@ def choose(
 
 
 def choose_for(
-    wing: Dialect,
-    names: Iterable[str] | None,
-    custom: Mapping[str, Mapping[str, Any]],
-    folder: Path,
+    wing: Dialect, names: Iterable[str] | None, config: Config = NO_CONFIG
 ) -> list[Target]:
     """The targets for models of that dialect."""
-    return choose(names, known_targets(custom, folder, wing), wing.targets.DEFAULT)
+    return choose(names, known_targets(config, wing), wing.targets.DEFAULT)
+
+
+def trusted_targets(config: Config, wing: Dialect | None = None) -> dict[str, Target]:
+    """Targets that may start where a file and not the user names them.
+
+    Results, campaigns and findings may come from elsewhere, and so may the `outvote.toml` beside
+    them, with the scripts that its targets run: the user has to type the target's name, or that of
+    the file.
+    """
+    known = known_targets(config, wing)
+    return {n: t for n, t in known.items() if t.config is None or config.named}
 
 
 def install_hint(extra: str) -> str:
@@ -109,49 +125,53 @@ def find_target(name: str, known: Mapping[str, Target]) -> Target:
 _KEYS = ("extends", "python", "requirements", "env", "mode", "setup", "library")
 
 
-def _from_table(
-    name: str,
-    tables: Mapping[str, Mapping[str, Any]],
-    folder: Path,
-    known: Mapping[str, Target],
-    chain: tuple[str, ...],
-) -> Target:
-    table = tables[name]
-    where = f"[targets.{name}] in outvote.toml"
-    unknown = sorted(table.keys() - set(_KEYS))
-    if unknown:
-        raise UsageError(f"{where} has the unknown key {unknown[0]!r}; keys are {', '.join(_KEYS)}")
-    if name in chain:
-        raise UsageError(f"{where}: targets extend each other in a circle: {' → '.join(chain)}")
-    base_name = table.get("extends")
-    if not isinstance(base_name, str):
-        raise UsageError(f"{where} needs `extends`, the target it starts from, as a string")
-    if base_name in tables and base_name != name:
-        base = _from_table(base_name, tables, folder, known, (*chain, name))
-    else:
-        base = find_target(base_name, _built_in())
-    if "requirements" in table:
-        asked = _requirements(table["requirements"], where)
-        base = dialect(base.dialect).targets.with_versions(base, asked, name)
-    if "mode" in table:
-        base = _in_mode(base, str(table["mode"]), where)
-    return replace(
-        base,
-        name=name,
-        library=str(table.get("library", base.library)),
-        python=_file(table, "python", folder, where) or base.python,
-        setup=_file(table, "setup", folder, where) or base.setup,
-        env={**base.env, **_texts(table.get("env", {}), where)},
-    )
+class _Tables:
+    """The tables of one file, as targets."""
 
+    def __init__(self, config: Config) -> None:
+        self._config = config
+        self._path = config.path or config.folder / FILE_NAME
 
-def _file(table: Mapping[str, Any], key: str, folder: Path, where: str) -> Path | None:
-    if key not in table:
-        return None
-    path = folder / Path(str(table[key])).expanduser()
-    if not path.is_file():
-        raise UsageError(f"{where}: `{key}` names the file {path}, which does not exist")
-    return path
+    def target(self, name: str, chain: tuple[str, ...]) -> Target:
+        """One of them; `chain` holds those that extend it."""
+        table, where = self._config.targets[name], f"[targets.{name}] in {self._path}"
+        unknown = sorted(table.keys() - set(_KEYS))
+        if unknown:
+            raise UsageError(
+                f"{where} has the unknown key {unknown[0]!r}; keys are {', '.join(_KEYS)}"
+            )
+        if name in chain:
+            circle = " → ".join((*chain, name))
+            raise UsageError(f"{where}: targets extend each other in a circle: {circle}")
+        base_name = table.get("extends")
+        if not isinstance(base_name, str):
+            raise UsageError(f"{where} needs `extends`, the target it starts from, as a string")
+        if base_name in self._config.targets:
+            base = self.target(base_name, (*chain, name))
+        else:
+            base = find_target(base_name, _built_in())
+        if "requirements" in table:
+            asked = _requirements(table["requirements"], where)
+            base = dialect(base.dialect).targets.with_versions(base, asked, name)
+        if "mode" in table:
+            base = _in_mode(base, str(table["mode"]), where)
+        return replace(
+            base,
+            name=name,
+            library=str(table.get("library", base.library)),
+            python=self._file(table, "python", where) or base.python,
+            setup=self._file(table, "setup", where) or base.setup,
+            env={**base.env, **_texts(table.get("env", {}), where)},
+            config=self._path,
+        )
+
+    def _file(self, table: Mapping[str, Any], key: str, where: str) -> Path | None:
+        if key not in table:
+            return None
+        path = self._config.folder / Path(str(table[key])).expanduser()
+        if not path.is_file():
+            raise UsageError(f"{where}: `{key}` names the file {path}, which does not exist")
+        return path
 
 
 def _in_mode(base: Target, mode: str, where: str) -> Target:

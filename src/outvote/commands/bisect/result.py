@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from outvote.commands.bisect.run import Bisected, Probe
+from outvote.commands.bisect.bisected import Bisected, Probe
 from outvote.core.result import head, moment, number
 
 

@@ -10,26 +10,32 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from outvote.bench.noise import asking, measured
 from outvote.bench.reading import helpers, read_model
+from outvote.commands.bisect.bisected import Bisected, Probe
+from outvote.commands.bisect.job import BisectJob
 from outvote.commands.bisect.releases import Interval, narrowed
+from outvote.commands.bisect.result import bisect_result
+from outvote.commands.view import UNSEEN, View
 from outvote.core.case import Case, Data, balanced_batch, fit, load_data, random_data
 from outvote.core.dialect import dialect, inspect
 from outvote.core.errors import UsageError
+from outvote.core.files import write_atomically
 from outvote.core.outputs import Outputs
 from outvote.core.protocol import RunModel
 from outvote.core.requirements import version_key
 from outvote.core.target import Outcome, Run, Target
 from outvote.core.truth import Truth
+from outvote.findings.issue_text import with_releases
 from outvote.judge.compare import Settings, distance, mismatch_of
 from outvote.judge.rounding import Rounding, model_rounding
 from outvote.judge.vote import vote
+from outvote.report.folder import prepare_folder, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
-from outvote.run.process import Limits
 from outvote.run.settle import ask_all_settled, ask_settled
 from outvote.run.watch import Watch, silent
 from outvote.targets.environments import pip
@@ -38,61 +44,23 @@ from outvote.targets.environments.provide import Announce, provide, unseen, yank
 _RANDOM_INPUTS = 8
 
 
-@dataclass(frozen=True)
-class BisectJob:
-    """Everything `bisect` is asked to do."""
-
-    model: Path
-    target: Target
-    against: tuple[Target, ...]
-    package: str
-    first: str
-    last: str
-    data: Path | None = None
-    limits: Limits = field(default_factory=Limits)
-    links: tuple[str, ...] = ()
-    seed: int = 0
-    noise_factor: float = Settings().noise_factor
+def run(job: BisectJob, view: View = UNSEEN) -> dict[str, Any]:
+    """Do the job and, where it names a folder, write the reports."""
+    if job.out is not None:
+        prepare_folder(job.out)
+    result = bisect_result(run_bisect(job, view.watch, view.announce))
+    write_into(job.out, result)
+    if job.finding is not None and result["verdict"] == "changed":
+        _note_in_report(job.finding / "report.md", result)
+    return result
 
 
-@dataclass(frozen=True)
-class Probe:
-    """What the target made of the case on one release."""
-
-    version: str
-    run: Run
-    to_reference: float | None  # None: nothing to compare with, or no result
-    to_first: float | None
-    consistent: bool | None  # with the reference; None: there is none
-    message: str = ""  # why it failed, or how its outputs do not fit the reference's
-
-    @property
-    def state(self) -> str:
-        if not self.run.ok:
-            return self.run.outcome.value
-        return {True: "consistent", False: "inconsistent", None: "ran"}[self.consistent]
-
-
-@dataclass
-class Bisected:
-    """What is known so far; worth keeping if the user stops early."""
-
-    job: BisectJob
-    created: datetime = field(default_factory=lambda: datetime.now(UTC))
-    seconds: float = 0.0
-    interrupted: bool = False
-    source: str = ""  # of the inputs
-    instances: int = 0
-    releases: list[str] = field(default_factory=list)
-    probes: dict[str, Probe] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)  # release -> why
-    reference: str | None = None
-    tolerance: float = 0.0
-    interval: Interval | None = None  # the last release as before, the first as after
-
-    @property
-    def changed(self) -> bool:
-        return self.interval is not None
+def _note_in_report(path: Path, result: dict[str, Any]) -> None:
+    """The text for an upstream issue, in a finding's folder, says since when."""
+    if path.is_file():
+        text = path.read_text(encoding="utf-8")
+        releases = result["bisect"]["releases"]
+        write_atomically(path, with_releases(text, result["summary"], releases))
 
 
 def run_bisect(job: BisectJob, watch: Watch = silent, announce: Announce = unseen) -> Bisected:
@@ -115,7 +83,7 @@ def run_bisect(job: BisectJob, watch: Watch = silent, announce: Announce = unsee
                 data = fit(arrays, model, str(job.data), allow_nan=True, allow_empty=True)
             found.source, found.instances = data.source, data.count
             case = Case(model, shapes, data, Truth())
-            _Bench(pool, case, found, watch, announce).search(against)
+            Bisection(pool, case, found, watch, announce).search(against)
         except KeyboardInterrupt:
             if not found.probes:
                 raise
@@ -148,8 +116,8 @@ def _apart(a: Sequence[int], b: Sequence[int]) -> list[int]:
 
 
 @dataclass
-class _Bench:
-    """Runs the case on releases, one worker at a time, beside the targets it is held against."""
+class Bisection:
+    """A search in progress: the case on releases, one worker at a time, beside the references."""
 
     pool: Pool
     case: Case

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from outvote.core.arrays import Array
 from outvote.core.target import Target
+from outvote.findings.gate import STRICT, Gate
 from outvote.judge.compare import Settings
 from outvote.run.process import Limits
 
@@ -35,3 +36,5 @@ class Job:
     every_layer: bool = False  # compare hidden layers even where the outputs agree
     minimise: float = 20.0  # seconds to make one finding small; 0: leave findings as they are
     confirm: int = 0  # fresh workers in which every finding must show again
+    out: Path | None = None  # where the reports go
+    gate: Gate = STRICT  # what fails the run

@@ -10,6 +10,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from outvote.bench.noise import NoiseFloor, choose_instruments, measure_noise
 from outvote.bench.reading import helpers, require_started
@@ -17,22 +18,21 @@ from outvote.commands.check.case import read_case
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
+from outvote.commands.view import UNSEEN, View
 from outvote.core.case import balanced_batch, load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.protocol import Ran, RunModel
-from outvote.core.result import Result
 from outvote.core.target import Run, Target
 from outvote.findings.blame import Blame, amplified_rounding
 from outvote.findings.evidence import write_evidence
 from outvote.findings.finding import Finding
-from outvote.findings.gate import STRICT, Gate
 from outvote.judge.compare import Comparison, compare_all
 from outvote.judge.distances import spread
 from outvote.judge.precision import coarser
 from outvote.judge.tolerance import CHAOTIC, HARDLY
 from outvote.localize.layers import Localization
-from outvote.report.folder import prepare_folder, saved
+from outvote.report.folder import prepare_folder, saved, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_all_settled
@@ -42,22 +42,14 @@ from outvote.triage.confirm import confirmed
 from outvote.triage.examine import Examiner
 
 
-def run_job(
-    job: Job,
-    out: Path | None,
-    watch: Watch = silent,
-    announce: Announce = unseen,
-    gate: Gate = STRICT,
-) -> Result:
-    """Run a job and, where a folder is given, write every report into it."""
-    if out is not None:
-        prepare_folder(out)
-    data = gate.judged(check_result(run_check(job, watch, announce, out)))
-    if out is not None:
-        from outvote.report import write_all
-
-        saved(lambda: write_all(data, out), out)
-    return Result(data, out)
+def run(job: Job, view: View = UNSEEN) -> dict[str, Any]:
+    """Do the job and, where it names a folder, write every report into it."""
+    if job.out is not None:
+        prepare_folder(job.out)
+    checked = run_check(job, view.watch, view.announce, job.out)
+    result = job.gate.judged(check_result(checked))
+    write_into(job.out, result)
+    return result
 
 
 def run_check(

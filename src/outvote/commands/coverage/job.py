@@ -31,6 +31,7 @@ class CoverageJob:
     custom: Path | None = None
     allow_code: bool = False
     limits: Limits = field(default_factory=Limits)
+    out: Path | None = None  # where the reports go
 
 
 @dataclass(frozen=True)

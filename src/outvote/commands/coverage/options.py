@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outvote.commands.blocks import add_common, common, share
-from outvote.commands.options import CONSISTENT, RAW, positive
+from outvote.commands import blocks, values
+from outvote.commands.codes import exit_codes
 
+if TYPE_CHECKING:
+    from outvote.commands.coverage.job import CoverageJob
+
+PLACE = 60
 _EXAMPLES = """\
 examples:
   outvote coverage model.keras --data test.npz
@@ -18,54 +22,49 @@ examples:
   outvote coverage model.keras --data monday.npz --state covered.npz
   outvote coverage model.keras --data tuesday.npz --state covered.npz
       a growing test set: the second command runs only the new inputs
-
-exit codes: 0 measured, 2 usage or set-up error, 130 stopped with Ctrl-C
 """
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
+    parser = blocks.new_parser(
+        commands,
         "coverage",
-        help="how much of a model a test set exercises",
-        description="Measure neuron coverage (DeepXplore) and the criteria of DeepGauge.",
-        epilog=_EXAMPLES,
-        formatter_class=RAW,
+        "how much of a model a test set exercises",
+        "Measure neuron coverage (DeepXplore) and the criteria of DeepGauge.",
+        _EXAMPLES + exit_codes("measured"),
     )
     parser.add_argument("model", type=Path, help=".keras, .h5 or .hdf5")
-    parser.add_argument(
-        "--data", type=Path, required=True, metavar="FILE", help=".npz with x: the test set"
-    )
-    parser.add_argument(
-        "--threshold",
-        type=share,
-        default=0.25,
-        metavar="T",
-        help="of a covered neuron (%(default)s)",
-    )
+    blocks.add_data(parser, ".npz with x: the test set", required=True)
+    blocks.add_threshold(parser, 0.25)
     parser.add_argument(
         "--train", type=Path, metavar="FILE", help=".npz with x: gives each neuron's usual range"
     )
     parser.add_argument(
-        "--sections", type=positive, default=1000, metavar="K", help="of that range (%(default)s)"
+        "--sections",
+        type=values.positive,
+        default=1000,
+        metavar="K",
+        help="of that range (%(default)s)",
     )
     parser.add_argument(
-        "--top", type=positive, default=3, metavar="K", help="of top-k coverage (%(default)s)"
+        "--top",
+        type=values.positive,
+        default=3,
+        metavar="K",
+        help="of top-k coverage (%(default)s)",
     )
     parser.add_argument(
         "--state", type=Path, metavar="FILE.npz", help="what earlier inputs covered; is updated"
     )
-    add_common(parser, chance=False)
-    parser.set_defaults(action=_coverage)
+    blocks.add_exploration(parser)
 
 
-def _coverage(options: argparse.Namespace) -> int:
+def job_of(options: argparse.Namespace) -> CoverageJob:
+    """What the options ask for."""
     from outvote.commands.coverage.job import CoverageJob
-    from outvote.commands.explore.run import measure_coverage
-    from outvote.commands.explore.show import show_coverage
-    from outvote.commands.terminal import Terminal
 
-    job = CoverageJob(
+    return CoverageJob(
         model=options.model,
         data=options.data,
         threshold=options.threshold,
@@ -73,8 +72,5 @@ def _coverage(options: argparse.Namespace) -> int:
         sections=options.sections,
         top=options.top,
         state=options.state,
-        **common(options),
+        **blocks.exploration_of(options),
     )
-    result = measure_coverage(job, options.out, Terminal(options.quiet).watch)
-    show_coverage(result, options.out)
-    return CONSISTENT

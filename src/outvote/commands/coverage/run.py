@@ -18,6 +18,7 @@ import numpy as np
 from outvote.bench.reading import read_model
 from outvote.commands.coverage.job import CoverageJob, State
 from outvote.commands.coverage.result import coverage_result
+from outvote.commands.view import UNSEEN, View
 from outvote.core.arrays import Array
 from outvote.core.case import Data, fit, load_data
 from outvote.core.dialect import inspect
@@ -26,18 +27,23 @@ from outvote.core.files import save_npz
 from outvote.core.model import Model, digest_of
 from outvote.core.protocol import MeasureCoverage, OpenExplorer
 from outvote.explore.asking import ask
+from outvote.report.folder import prepare_folder, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.watch import Watch, silent
 
 
-def run_coverage(job: CoverageJob, watch: Watch = silent) -> dict[str, Any]:
-    """Measure with a worker of its own; the dict that result.json holds."""
+def run(job: CoverageJob, view: View = UNSEEN) -> dict[str, Any]:
+    """Measure with a worker of its own and, where the job names a folder, write the reports."""
     inspect(job.model, None)
+    if job.out is not None:
+        prepare_folder(job.out)
     with LocalPool(
         [job.target], limits=job.limits, custom=job.custom, allow_code=job.allow_code
     ) as pool:
-        return coverage_in(pool, job, watch)
+        result = coverage_in(pool, job, view.watch)
+    write_into(job.out, result)
+    return result
 
 
 def coverage_in(pool: Pool, job: CoverageJob, watch: Watch = silent) -> dict[str, Any]:

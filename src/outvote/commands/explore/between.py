@@ -20,22 +20,19 @@ from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in
+from outvote.commands.explore.job import BetweenTargets
 from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.files import named_inputs, save_npz
 from outvote.core.protocol import MoveInputs, RunModel
-from outvote.core.target import Target
 from outvote.explore.asking import ask, open_explorer
 from outvote.explore.explore import prepare, require_neurons, require_sense
 from outvote.explore.job import Explored, ExploreJob, Subject
 from outvote.explore.legal import read_features
-from outvote.findings.gate import STRICT, Gate
-from outvote.judge.compare import Settings
 from outvote.judge.distances import distance_relative
-from outvote.report import write_all
-from outvote.report.folder import prepare_folder, saved
+from outvote.report.folder import prepare_folder, saved, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_all_settled
@@ -52,60 +49,49 @@ class Walk:
     seconds: float
 
 
-def explore_between(
-    job: ExploreJob,
-    targets: Sequence[Target],
-    out: Path,
-    watch: Watch = silent,
-    gate: Gate = STRICT,
-) -> dict[str, Any]:
+def run_between(job: BetweenTargets, watch: Watch = silent) -> dict[str, Any]:
     """Do the job; the folder gets what `outvote check` writes, and the inputs that were found."""
-    require_sense(job)
-    if len(job.models) != 1:
+    search = job.search
+    require_sense(search)
+    if len(search.models) != 1:
         raise UsageError(
             f"--targets holds implementations of one model against each other; received "
-            f"{len(job.models)} models: leave --targets out, or name one model"
+            f"{len(search.models)} models: leave --targets out, or name one model"
         )
-    if len(targets) < 2:
+    if len(job.targets) < 2:
         raise UsageError(
-            f"a comparison needs two targets; received {targets[0].name}, name more with --targets"
+            f"a comparison needs two targets; received {job.targets[0].name}, "
+            "name more with --targets"
         )
-    inspect(job.models[0], None)
-    prepare_folder(out)
+    inspect(search.models[0], None)
+    prepare_folder(job.out)
     with LocalPool(
-        targets, limits=job.limits, custom=job.custom, allow_code=job.allow_code
+        job.targets, limits=search.limits, custom=search.custom, allow_code=search.allow_code
     ) as pool:
-        return between_in(pool, job, targets, out, watch, gate)
+        return between_in(pool, job, watch)
 
 
-def between_in(
-    pool: Pool,
-    job: ExploreJob,
-    targets: Sequence[Target],
-    out: Path,
-    watch: Watch = silent,
-    gate: Gate = STRICT,
-) -> dict[str, Any]:
+def between_in(pool: Pool, job: BetweenTargets, watch: Watch = silent) -> dict[str, Any]:
     """The same in a pool that has the targets."""
-    names = [target.name for target in targets]
-    explored = _read(pool, job, names, watch)
+    search, out = job.search, job.out
+    names = [target.name for target in job.targets]
+    explored = _read(pool, search, names, watch)
     assert explored.data is not None
     with watch(f"Searching from {explored.data.count} seeds", pool, names):
-        walk = _walk(pool, job, explored, names, out)
-    arrays = named_inputs(walk.inputs)
+        walk = _walk(pool, search, explored, names, out)
     check = Job(
-        job.models[0],
-        tuple(targets),
-        data=arrays,
-        limits=job.limits,
-        custom=job.custom,
-        allow_code=job.allow_code,
-        settings=Settings(),
+        search.models[0],
+        job.targets,
+        data=named_inputs(walk.inputs),
+        limits=search.limits,
+        custom=search.custom,
+        allow_code=search.allow_code,
     )
     checked = check_in(pool, check, watch, out)
-    found = {**check_result(checked), **_added(job, explored, checked, walk)}
-    result = gate.judged(found)
-    saved(lambda: _write(result, walk, out), out)
+    found = {**check_result(checked), **_added(search, explored, checked, walk)}
+    result = job.gate.judged(found)
+    saved(lambda: _save(walk.inputs, out), out)
+    write_into(out, result)
     return result
 
 
@@ -244,11 +230,6 @@ def _added(job: ExploreJob, explored: Explored, checked: Checked, walk: Walk) ->
         "search_seconds": round(walk.seconds, 3),
         "inputs": "inputs.npz",
     }
-
-
-def _write(result: dict[str, Any], walk: Walk, out: Path) -> None:
-    _save(walk.inputs, out)
-    write_all(result, out)
 
 
 def _save(inputs: list[Array], out: Path) -> None:

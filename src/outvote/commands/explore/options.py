@@ -4,31 +4,18 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outvote.commands.blocks import (
-    add_common,
-    chosen_targets,
-    common,
-    confirming,
-    low_high,
-    numbers,
-    rectangle,
-    share,
-)
-from outvote.commands.gate_options import add_known, exit_code, gate_of
-from outvote.commands.options import (
-    CONSISTENT,
-    FINDINGS,
-    INTERRUPTED,
-    RAW,
-    above_zero,
-    names,
-    number,
-    positive,
-)
+from outvote.commands import blocks, values
+from outvote.commands.codes import exit_codes
 from outvote.core.errors import UsageError
 
+if TYPE_CHECKING:
+    from outvote.commands.explore.job import BetweenTargets
+    from outvote.core.target import Target
+    from outvote.explore.job import ExploreJob, Retraining
+
+PLACE = 50
 _EXAMPLES = """\
 examples:
   outvote explore a.keras b.keras c.keras --data seeds.npz
@@ -43,112 +30,98 @@ examples:
       then train each model on with the finds, beside random and adversarial inputs
   outvote explore a.keras --targets tensorflow,torch --data seeds.npz
       inputs on which two implementations of one model differ most, judged as by `check`
-
-exit codes: 0 nothing found, 1 differences found, 2 usage or set-up error, 130 stopped with Ctrl-C
 """
 
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    parser = commands.add_parser(
+    parser = blocks.new_parser(
+        commands,
         "explore",
-        help="search for inputs on which models that should agree do not",
-        description="Climb from unlabelled seeds, by gradients, to realistic inputs on which the "
-        "models differ, and cover their neurons on the way (DeepXplore).",
-        epilog=_EXAMPLES,
-        formatter_class=RAW,
+        "search for inputs on which models that should agree do not",
+        "Climb from unlabelled seeds, by gradients, to realistic inputs on which the models "
+        "differ, and cover their neurons on the way (DeepXplore).",
+        _EXAMPLES + exit_codes("nothing found", "differences found"),
     )
     parser.add_argument("models", type=Path, nargs="+", metavar="MODEL", help="two or more models")
+    blocks.add_data(parser, ".npz with x: the seeds", required=True)
+    blocks.add_targets(parser, "one model: inputs on which these implementations of it differ most")
     parser.add_argument(
-        "--data", type=Path, required=True, metavar="FILE", help=".npz with x: the seeds"
-    )
-    parser.add_argument(
-        "--targets",
-        type=names,
-        metavar="A,B,...",
-        help="one model: inputs on which these implementations of it differ most",
-    )
-    parser.add_argument(
-        "--confirm",
+        "--confirm-on",
         metavar="NAME",
         help="another target on which every find must split the models too, or `none`; default: "
         "the first installed of torch, jax, tensorflow that does not search",
     )
-    add_common(parser)
-    add_known(parser)
+    blocks.add_exploration(parser)
+    blocks.add_seed(parser, "all random choices")
+    blocks.add_known(parser)
     _add_search(parser)
     _add_answers(parser)
-    _add_constraint(parser)
+    _add_changes(parser)
     _add_retraining(parser)
-    parser.set_defaults(action=_explore)
 
 
 def _add_search(parser: argparse.ArgumentParser) -> None:
-    search = parser.add_argument_group("the search (DeepXplore's defaults for each constraint)")
-    search.add_argument(
-        "--lambda1", type=number, metavar="L", help="weight of the model that shall leave the rest"
+    group = parser.add_argument_group("the search (DeepXplore's defaults for each constraint)")
+    group.add_argument(
+        "--lambda1",
+        type=values.number,
+        metavar="L",
+        help="weight of the model that shall leave the rest",
     )
-    search.add_argument("--lambda2", type=number, metavar="L", help="weight of new neurons")
-    search.add_argument(
-        "--step", type=above_zero, metavar="S", help="for pictures in 255ths of the range"
+    group.add_argument("--lambda2", type=values.number, metavar="L", help="weight of new neurons")
+    group.add_argument(
+        "--step", type=values.above_zero, metavar="S", help="for pictures in 255ths of the range"
     )
-    search.add_argument(
-        "--threshold",
-        type=share,
-        default=0.0,
-        metavar="T",
-        help="of an active neuron (%(default)s)",
+    blocks.add_threshold(group, 0.0)
+    blocks.add_iterations(group)
+    blocks.add_until_coverage(
+        group, "go round the seeds until this part of the neurons is covered, or none is added"
     )
-    search.add_argument(
-        "--iterations", type=positive, default=20, metavar="N", help="for each seed (%(default)s)"
-    )
-    search.add_argument(
-        "--until-coverage",
-        type=share,
-        metavar="P",
-        help="go round the seeds until this share of neurons is covered, or none is added",
-    )
-    search.add_argument(
+    group.add_argument(
         "--no-baselines", action="store_true", help="no comparison with random and FGSM inputs"
     )
 
 
 def _add_answers(parser: argparse.ArgumentParser) -> None:
-    answers = parser.add_argument_group("when answers differ")
-    answers.add_argument(
+    group = parser.add_argument_group("when answers differ")
+    group.add_argument(
         "--answers", choices=("classes", "values"), help="default: values for a single output"
     )
-    answers.add_argument(
-        "--tolerance", type=number, metavar="T", help="values that are farther apart differ"
-    )
-    answers.add_argument(
+    blocks.add_tolerance(group, "values that are farther apart differ")
+    group.add_argument(
         "--bins",
-        type=numbers,
+        type=values.numbers,
         default=(),
         metavar="E,...",
         help="values in different bins differ; the edges, e.g. -0.1,0.1 for left, straight, right",
     )
 
 
-def _add_constraint(parser: argparse.ArgumentParser) -> None:
+def _add_changes(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("what may change")
+    blocks.add_constraint(group, "light")
     group.add_argument(
-        "--constraint",
-        default="light",
-        metavar="C",
-        help="light, occlusion, blackout, add-only, integer, none, or FILE.py (%(default)s)",
+        "--range",
+        type=values.low_high,
+        metavar="LOW,HIGH",
+        help="legal values; default: from the seeds",
     )
     group.add_argument(
-        "--range", type=low_high, metavar="LOW,HIGH", help="legal values; default: from the seeds"
-    )
-    group.add_argument(
-        "--rectangle", type=rectangle, metavar="HxW", help="size for occlusion and blackout"
+        "--rectangle",
+        type=values.rectangle,
+        metavar="HxW",
+        help="size for occlusion and blackout",
     )
     group.add_argument(
         "--features", type=Path, metavar="FILE.csv", help="what each feature of a table may do"
     )
     group.add_argument(
-        "--groups", type=names, default=[], metavar="G,...", help="of features that may change"
+        "--groups",
+        type=values.names,
+        default=[],
+        metavar="G,...",
+        help="of features that may change",
     )
 
 
@@ -163,33 +136,40 @@ def _add_retraining(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--test", type=Path, metavar="FILE", help=".npz with x and y: measures the accuracy"
     )
-    group.add_argument(
-        "--epochs", type=positive, default=5, metavar="N", help="of retraining (%(default)s)"
-    )
+    blocks.add_epochs(group, "of retraining (%(default)s)", 5)
     group.add_argument(
         "--add",
-        type=positive,
+        type=values.positive,
         default=100,
         metavar="N",
         help="finds to train with; the others measure what was learnt (%(default)s)",
     )
 
 
-def _retraining(options: argparse.Namespace) -> Any:
-    from outvote.explore.job import Retraining
+def job_of(options: argparse.Namespace) -> ExploreJob | BetweenTargets:
+    """What the options ask for: to hold models, or targets of one, against each other."""
+    if options.targets is None:
+        if options.known is not None:
+            raise UsageError(
+                f"--known {options.known} lists findings about targets; give --targets, or leave "
+                "it out: differences between models have no fingerprint"
+            )
+        return _search_of(options)
+    from outvote.commands.explore.job import BetweenTargets
+    from outvote.targets.choose import choose
 
-    if (options.retrain is None) != (options.test is None):
-        raise UsageError("--retrain and --test go together: one trains, the other measures")
-    if options.retrain is None:
-        return None
-    return Retraining(options.retrain, options.test, options.epochs, options.add)
+    return BetweenTargets(
+        search=_search_of(options),
+        targets=tuple(choose(options.targets, blocks.known_of(options))),
+        out=options.out,
+        gate=blocks.gate_of(options, blocks.config_of(options).folder),
+    )
 
 
-def job_of(options: argparse.Namespace) -> Any:
-    """The job that the options describe."""
+def _search_of(options: argparse.Namespace) -> ExploreJob:
     from outvote.explore.job import ExploreJob
 
-    shared = common(options)
+    shared = blocks.exploration_of(options)
     return ExploreJob(
         models=tuple(options.models),
         data=options.data,
@@ -207,38 +187,28 @@ def job_of(options: argparse.Namespace) -> Any:
         rectangle=options.rectangle,
         features=options.features,
         groups=tuple(options.groups),
+        seed=options.seed,
         baselines=not options.no_baselines,
         retraining=_retraining(options),
-        confirm=confirming(options, shared["target"]),
+        confirm=_confirmer(options, shared["target"]),
         **shared,
     )
 
 
-def _explore(options: argparse.Namespace) -> int:
-    from outvote.commands.terminal import Terminal
+def _confirmer(options: argparse.Namespace, searching: Target) -> Target | None:
+    """The target on which finds are confirmed. Between those of --targets, `check` confirms."""
+    from outvote.explore.roles import confirming_target
 
-    terminal = Terminal(options.quiet)
-    if options.targets is None:
-        if options.known is not None:
-            raise UsageError(
-                f"--known {options.known} lists findings about targets; give --targets, or leave "
-                "it out: differences between models have no fingerprint"
-            )
-        from outvote.commands.explore.run import explore
-        from outvote.commands.explore.show import show_explored
+    if options.targets is not None:
+        return None
+    return confirming_target(options.confirm_on, searching, blocks.known_of(options))
 
-        result = explore(job_of(options), options.out, terminal.watch)
-        show_explored(result, options.out)
-    else:
-        from outvote.commands.explore.between import explore_between
-        from outvote.commands.explore.show import show_distance
-        from outvote.config import load_config
 
-        gate = gate_of(options, load_config(options.config).folder)
-        targets = chosen_targets(options)
-        result = explore_between(job_of(options), targets, options.out, terminal.watch, gate)
-        terminal.show_check(result, options.out)
-        show_distance(result)
-        return exit_code(result)
-    codes = {"consistent": CONSISTENT, "inconsistent": FINDINGS, "interrupted": INTERRUPTED}
-    return codes[result["verdict"]]
+def _retraining(options: argparse.Namespace) -> Retraining | None:
+    from outvote.explore.job import Retraining
+
+    if (options.retrain is None) != (options.test is None):
+        raise UsageError("--retrain and --test go together: one trains, the other measures")
+    if options.retrain is None:
+        return None
+    return Retraining(options.retrain, options.test, options.epochs, options.add)

@@ -1,55 +1,34 @@
-"""Runs an exploration and writes its reports: what the commands and the Python functions call."""
+"""`outvote explore`: models held against each other, or implementations of one."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from outvote.commands.coverage.job import CoverageJob
-from outvote.commands.coverage.run import run_coverage
+from outvote.commands.explore.between import run_between
+from outvote.commands.explore.job import BetweenTargets
 from outvote.commands.explore.result import explore_result, save_inputs
-from outvote.commands.pollution.run import run_pollution
+from outvote.commands.view import UNSEEN, View
 from outvote.explore.explore import run_explore
 from outvote.explore.job import Explored, ExploreJob
-from outvote.report import write_all
-from outvote.report.folder import prepare_folder, saved
+from outvote.report.folder import prepare_folder, saved, write_into
 from outvote.run.watch import Watch, silent
 
 
-def explore(job: ExploreJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
-    """Do the job; the folder gets `result.json`, `report.html` and the generated inputs."""
-    return explore_and_keep(job, out, watch)[0]
+def run(job: ExploreJob | BetweenTargets, view: View = UNSEEN) -> dict[str, Any]:
+    """Do the job; a folder gets the reports and the inputs that were found."""
+    if isinstance(job, BetweenTargets):
+        return run_between(job, view.watch)
+    return explored_result(job, view.watch)[0]
 
 
-def explore_and_keep(
-    job: ExploreJob, out: Path | None, watch: Watch = silent
-) -> tuple[dict[str, Any], Explored]:
-    """The same with all that is known at the end; without a folder nothing is written."""
-    if out is None:
-        explored = run_explore(job, watch)
-        return explore_result(explored), explored
-    prepare_folder(out)
+def explored_result(job: ExploreJob, watch: Watch = silent) -> tuple[dict[str, Any], Explored]:
+    """The result between models, with all that is known at the end."""
+    out = job.out
+    if out is not None:
+        prepare_folder(out)
     explored = run_explore(job, watch)
-    saved(lambda: save_inputs(explored, out), out)
-    return _written(explore_result(explored), out), explored
-
-
-def measure_coverage(job: CoverageJob, out: Path | None, watch: Watch = silent) -> dict[str, Any]:
-    """Measure; the folder, if any, gets `result.json` and `report.html`."""
-    if out is None:
-        return run_coverage(job, watch)
-    prepare_folder(out)
-    return _written(run_coverage(job, watch), out)
-
-
-def find_pollution(job: ExploreJob, out: Path | None, watch: Watch = silent) -> dict[str, Any]:
-    """Find polluted training samples; the folder, if any, gets `result.json` and `report.html`."""
-    if out is None:
-        return run_pollution(job, watch)
-    prepare_folder(out)
-    return _written(run_pollution(job, watch), out)
-
-
-def _written(result: dict[str, Any], out: Path) -> dict[str, Any]:
-    saved(lambda: write_all(result, out), out)
-    return result
+    if out is not None:
+        saved(lambda: save_inputs(explored, out), out)
+    result = explore_result(explored)
+    write_into(out, result)
+    return result, explored

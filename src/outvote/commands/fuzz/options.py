@@ -4,26 +4,20 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outvote.commands.blocks import _is_file, seeds_of, share
-from outvote.commands.gate_options import add_fail_on, add_known, exit_code, gate_of
-from outvote.commands.options import (
-    INTERRUPTED,
-    RAW,
-    above_zero,
-    add_find_links,
-    add_verdict_options,
-    budget,
-    count,
-    names,
-    number,
-    positive,
-    some_percent,
-    target_names,
-)
+from outvote.commands import blocks, values
+from outvote.commands.codes import exit_codes
 from outvote.core.errors import UsageError
 
+if TYPE_CHECKING:
+    from outvote.campaign.job import Budget
+    from outvote.commands.fuzz.job import NewCampaign, Resumption
+    from outvote.config import Config
+    from outvote.core.target import Target
+    from outvote.search.genetic import GeneticSettings
+
+PLACE = 20
 _EXAMPLES = """\
 examples:
   outvote fuzz lenet5 --budget 500
@@ -47,104 +41,73 @@ examples:
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    fuzz = commands.add_parser(
+    parser = blocks.new_parser(
+        commands,
         "fuzz",
-        help="breed mutant models and find on which targets differ, fail or turn NaN",
-        description="Breed mutants of seed models, run them on several targets, and look into "
-        "every difference until its layer is found (LEMON, AUDEE).",
-        epilog=_EXAMPLES,
-        formatter_class=RAW,
+        "breed mutant models and find on which targets differ, fail or turn NaN",
+        "Breed mutants of seed models, run them on several targets, and look into every "
+        "difference until its layer is found (LEMON, AUDEE).",
+        _EXAMPLES + exit_codes("nothing found", "findings"),
     )
-    fuzz.add_argument(
+    parser.add_argument(
         "seeds",
         nargs="*",
         metavar="SEED",
         help="model file, or name or group in the zoo; `--strategy layers` needs none",
     )
-    fuzz.add_argument(
-        "--data",
-        type=Path,
-        action="append",
-        metavar="FILE",
-        help=".npz for a seed that is a file; once per such seed; default: random inputs",
+    blocks.add_data(
+        parser,
+        ".npz for a seed that is a file; once per such seed; default: random inputs",
+        several=True,
     )
-    fuzz.add_argument(
-        "--targets",
-        type=target_names,
-        metavar="A,B,...",
-        help="default: tensorflow, jax, torch, as far as installed",
-    )
-    fuzz.add_argument(
+    blocks.add_targets(parser, "default: tensorflow, jax, torch, as far as installed")
+    parser.add_argument(
         "--strategy", default="mixed", help="mixed, layers, lemon, audee or random (%(default)s)"
     )
-    fuzz.add_argument(
+    parser.add_argument(
         "--compare",
         metavar="STRATEGY",
         help="then spend the same budget on another strategy, and hold the two against each other",
     )
-    fuzz.add_argument(
-        "--budget", type=budget, metavar="N|TIME", help="mutants (500) or time (20m); default: 500"
+    blocks.add_budget(parser, "mutants (500) or time (20m); default: 500")
+    blocks.add_until_coverage(
+        parser,
+        "stop when this part of the layer kinds was drawn (80%%); with --budget, whichever is "
+        "first",
     )
-    fuzz.add_argument(
-        "--until-coverage",
-        type=some_percent,
-        metavar="P",
-        help="stop when P percent of the layer kinds were drawn; with --budget, whichever is first",
-    )
-    fuzz.add_argument(
-        "--out", type=Path, default=Path("outvote-fuzz"), metavar="DIR", help="default: %(default)s"
-    )
-    fuzz.add_argument("--resume", type=Path, metavar="DIR", help="go on with a campaign")
-    fuzz.add_argument("--seed", type=int, default=0, help="of the random choices (%(default)s)")
-    fuzz.add_argument("--jobs", type=positive, metavar="N", help="targets at work at once")
-    fuzz.add_argument(
+    blocks.add_out(parser, "outvote-fuzz")
+    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with a campaign")
+    blocks.add_seed(parser, "the random choices")
+    blocks.add_jobs(parser)
+    parser.add_argument(
         "--inputs",
-        type=count,
+        type=values.whole,
         default=32,
         metavar="N",
         help="per seed (%(default)s); 0: layers get a batch of no instances (--strategy layers)",
     )
-    fuzz.add_argument(
-        "--rules", type=names, metavar="LA,GF,...", help="default: all of the strategy"
+    parser.add_argument(
+        "--rules", type=values.names, metavar="LA,GF,...", help="default: all of the strategy"
     )
-    fuzz.add_argument(
-        "--mad-threshold",
-        type=number,
-        default=0.4,
-        metavar="T",
-        help="D_MAD that counts as inconsistent (%(default)s)",
-    )
-    fuzz.add_argument(
+    blocks.add_mad_threshold(parser, 0.4)
+    parser.add_argument(
         "--breed-known",
         action="store_true",
         help="also breed from mutants that show a known finding, as LEMON does",
     )
-    add_find_links(fuzz)
-    fuzz.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
-    fuzz.add_argument("--quiet", action="store_true", help="no progress")
-    add_known(fuzz)
-    add_fail_on(fuzz)
-    add_verdict_options(fuzz)
-    _add_search(fuzz)
-    limits = fuzz.add_argument_group("limits of a worker")
-    limits.add_argument(
-        "--timeout",
-        type=above_zero,
-        metavar="S",
-        help="without progress (60)",
-    )
-    limits.add_argument(
-        "--memory",
-        type=above_zero,
-        metavar="GIB",
-        help="replace a worker that holds more (3)",
-    )
-    fuzz.set_defaults(action=_fuzz)
+    blocks.add_find_links(parser)
+    blocks.add_config(parser)
+    blocks.add_quiet(parser)
+    blocks.add_known(parser)
+    blocks.add_fail_on(parser)
+    blocks.add_verdict(parser)
+    _add_search(parser)
+    blocks.add_limits(parser, 60, 3, resumed=True)
 
 
-def _add_search(fuzz: Any) -> None:
+def _add_search(parser: argparse.ArgumentParser) -> None:
     """AUDEE's Algorithm 1. The paper gives no numbers; these are ours."""
-    group = fuzz.add_argument_group("search for inputs and weights (AUDEE)")
+    group = parser.add_argument_group("search for inputs and weights (AUDEE)")
     group.add_argument(
         "--search",
         choices=("genetic", "gradient"),
@@ -152,28 +115,97 @@ def _add_search(fuzz: Any) -> None:
         help="how inputs are led to where targets differ (%(default)s)",
     )
     group.add_argument(
-        "--population", type=positive, default=10, metavar="N", help="n (%(default)s)"
+        "--population", type=values.positive, default=10, metavar="N", help="n (%(default)s)"
     )
     group.add_argument(
-        "--elite", type=positive, default=3, metavar="N", help="m, those that stay (%(default)s)"
+        "--elite",
+        type=values.positive,
+        default=3,
+        metavar="N",
+        help="m, those that stay (%(default)s)",
     )
-    group.add_argument("--crossover", type=share, default=0.5, metavar="R", help="r1 (%(default)s)")
-    group.add_argument("--mutation", type=share, default=0.8, metavar="R", help="r2 (%(default)s)")
     group.add_argument(
-        "--generations", type=positive, default=5, metavar="N", help="maxIte (%(default)s)"
+        "--crossover", type=values.share, default=0.5, metavar="R", help="r1 (%(default)s)"
+    )
+    group.add_argument(
+        "--mutation", type=values.share, default=0.8, metavar="R", help="r2 (%(default)s)"
+    )
+    group.add_argument(
+        "--generations", type=values.positive, default=5, metavar="N", help="maxIte (%(default)s)"
     )
 
 
-def _genetic(options: argparse.Namespace) -> Any:
-    from outvote.search.genetic import GeneticSettings
+def job_of(options: argparse.Namespace) -> NewCampaign | Resumption:
+    """What the options ask for: a campaign, or more of one."""
+    return _campaign(options) if options.resume is None else _resumption(options)
 
-    if options.elite >= options.population:
+
+def _resumption(options: argparse.Namespace) -> Resumption:
+    from outvote.commands.fuzz.job import Resumption
+
+    if options.seeds:
         raise UsageError(
-            f"--elite must be below --population, or nothing is bred; "
-            f"received {options.elite} of {options.population}"
+            f"--resume goes on with the seeds of {options.resume}; leave out {options.seeds[0]!r}"
         )
-    return GeneticSettings(
-        options.population, options.elite, options.crossover, options.mutation, options.generations
+    if options.compare is not None:
+        raise UsageError(
+            f"--compare {options.compare} is for new campaigns; to compare stored ones: "
+            f"outvote report {options.resume} OTHER"
+        )
+    config, budget = blocks.config_of(options), _budget(options)
+    return Resumption(
+        out=options.resume,
+        config=config,
+        changes={**({"budget": budget} if budget else {}), **_limits(options)},
+        links=tuple(options.find_links),
+        gate=blocks.gate_of(options, config.folder),
+    )
+
+
+def _campaign(options: argparse.Namespace) -> NewCampaign:
+    from outvote.campaign.job import Budget, FuzzJob
+    from outvote.commands.fuzz.job import NewCampaign
+
+    if options.inputs == 0 and options.strategy != "layers":
+        raise UsageError(f"--inputs 0 is for --strategy layers; {options.strategy} compares values")
+    config = blocks.config_of(options)
+    gate = blocks.gate_of(options, config.folder)
+    seeds = blocks.seeds_of(_seed_names(options), options.data or [])
+    job = FuzzJob(
+        seeds=seeds,
+        targets=tuple(_targets(options, seeds[0].model, config)),
+        strategy=options.strategy,
+        budget=_budget(options) or Budget(mutants=500),
+        seed=options.seed,
+        inputs=options.inputs,
+        mad_threshold=options.mad_threshold,
+        breed_known=options.breed_known,
+        rules=tuple(options.rules or ()),
+        minimise=options.minimise,
+        confirm=options.confirm,
+        search=options.search,
+        genetic=_genetic(options),
+        **_limits(options),
+    )
+    return NewCampaign(
+        job=job,
+        out=options.out,
+        rival=options.compare,
+        links=tuple(options.find_links),
+        gate=gate,
+    )
+
+
+def _budget(options: argparse.Namespace) -> Budget | None:
+    from outvote.campaign.job import Budget
+
+    if options.budget is None and options.until_coverage is None:
+        return None
+    what, amount = options.budget or ("", 0)
+    return Budget(
+        mutants=int(amount) if what == "mutants" else None,
+        seconds=amount if what == "seconds" else None,
+        coverage=options.until_coverage,
     )
 
 
@@ -189,90 +221,26 @@ def _limits(options: argparse.Namespace) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value is not None}
 
 
-def _fuzz(options: argparse.Namespace) -> int:
-    from outvote.campaign.job import Budget, FuzzJob
-    from outvote.commands.fuzz.run import require_rival, resume, start, start_rival
-    from outvote.commands.fuzz.show import FuzzTerminal
-    from outvote.commands.terminal import Terminal
-    from outvote.config import load_config
-    from outvote.targets.choose import known_targets
-    from outvote.targets.environments.provide import provide
+def _genetic(options: argparse.Namespace) -> GeneticSettings:
+    from outvote.search.genetic import GeneticSettings
 
-    config = load_config(options.config)
-    gate = gate_of(options, config.folder)
-    known = known_targets(config.targets, config.folder)
-    wanted = None
-    if options.budget is not None or options.until_coverage is not None:
-        what, amount = options.budget or ("", 0)
-        wanted = Budget(
-            mutants=int(amount) if what == "mutants" else None,
-            seconds=amount if what == "seconds" else None,
-            coverage=options.until_coverage / 100 if options.until_coverage else None,
+    if options.elite >= options.population:
+        raise UsageError(
+            f"--elite must be below --population, or nothing is bred; "
+            f"received {options.elite} of {options.population}"
         )
-    terminal = FuzzTerminal(options.quiet)
-
-    def ready(targets: Any) -> Any:
-        return provide(targets, options.find_links, Terminal(options.quiet).announce)
-
-    if options.resume is not None:
-        if options.seeds:
-            raise UsageError(
-                f"--resume goes on with the seeds of {options.resume}; "
-                f"leave out {options.seeds[0]!r}"
-            )
-        if options.compare is not None:
-            raise UsageError(
-                f"--compare {options.compare} is for new campaigns; to compare stored ones: "
-                f"outvote report {options.resume} OTHER"
-            )
-        out = options.resume
-        with terminal.live() as watch:
-            changes = {"budget": wanted} if wanted else {}
-            result = resume(out, known, watch, {**changes, **_limits(options)}, ready, gate)
-    else:
-        out = options.out
-        if options.inputs == 0 and options.strategy != "layers":
-            raise UsageError(
-                f"--inputs 0 is for --strategy layers; {options.strategy} compares values"
-            )
-        seeds = seeds_of(_seed_names(options), options.data or [])
-        job = FuzzJob(
-            seeds=seeds,
-            targets=tuple(_targets(options, seeds[0].model, config)),
-            strategy=options.strategy,
-            budget=wanted or Budget(mutants=500),
-            seed=options.seed,
-            inputs=options.inputs,
-            mad_threshold=options.mad_threshold,
-            breed_known=options.breed_known,
-            rules=tuple(options.rules or ()),
-            minimise=options.minimise,
-            confirm=options.confirm,
-            search=options.search,
-            genetic=_genetic(options),
-            **_limits(options),
-        )
-        if options.compare is not None:
-            require_rival(job, options.compare, out)
-        with terminal.live() as watch:
-            result = start(job, out, watch, ready, gate)
-        if options.compare is not None and not result["interrupted"]:
-            with terminal.live() as watch:
-                result = start_rival(job, options.compare, out, watch, ready, gate)
-    terminal.show(result, out)
-    compared = result["comparison"] or {"campaigns": ()}
-    if result["interrupted"] or any(c["interrupted"] for c in compared["campaigns"]):
-        return INTERRUPTED
-    return exit_code(result)
+    return GeneticSettings(
+        options.population, options.elite, options.crossover, options.mutation, options.generations
+    )
 
 
-def _targets(options: argparse.Namespace, seed: Path, config: Any) -> list[Any]:
+def _targets(options: argparse.Namespace, seed: Path, config: Config) -> list[Target]:
     """As named; else those that are quick: a slow one takes most of the time, for who asks."""
     from outvote.core.dialect import dialect_of
     from outvote.targets.choose import choose, known_targets, missing_packages
 
     wing = dialect_of(seed)
-    known = known_targets(config.targets, config.folder, wing)
+    known = known_targets(config, wing)
     quick = [n for n in wing.targets.SEARCHED if not missing_packages(known[n])]
     return choose(options.targets, known, quick if len(quick) > 1 else wing.targets.DEFAULT)
 
@@ -283,5 +251,7 @@ def _seed_names(options: argparse.Namespace) -> list[str]:
 
     given = options.seeds or (["tiny"] if options.strategy == "layers" else [])
     return [
-        m for name in given for m in ((name,) if _is_file(name) else zoo_of(name).members_of(name))
+        member
+        for name in given
+        for member in ((name,) if blocks.is_file(name) else zoo_of(name).members_of(name))
     ]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,42 @@ from outvote.campaign.campaign import Onlooker, run_campaign
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.seeds import check_files
+from outvote.commands.fuzz.job import NewCampaign, Resumption
+from outvote.commands.view import UNSEEN, View
 from outvote.core.errors import UsageError
+from outvote.core.result import moment
 from outvote.core.target import Target
 from outvote.findings.gate import STRICT, Gate
 from outvote.report import write_all
-from outvote.report.folder import prepare_folder, saved
+from outvote.report.folder import prepare_folder
 from outvote.run.local import LocalPool
 from outvote.search.registry import find_strategy
-from outvote.store.comparison import compared
+from outvote.store.folder import campaign_result
 from outvote.store.store import FILE, Store
-from outvote.store.summary import fuzz_result
-from outvote.targets.choose import find_target
+from outvote.targets.choose import find_target, trusted_targets
 from outvote.targets.environments.provide import provide
 
 Ready = Callable[[Iterable[Target]], tuple[Target, ...]]
+
+
+def run(job: NewCampaign | Resumption, view: View = UNSEEN) -> dict[str, Any]:
+    """Begin a campaign, and that of its rival; or go on with one."""
+
+    def ready(targets: Iterable[Target]) -> tuple[Target, ...]:
+        return provide(targets, job.links, view.announce)
+
+    if isinstance(job, Resumption):
+        known = trusted_targets(job.config)
+        with view.progress() as watch:
+            return resume(job.out, known, watch, job.changes, ready, job.gate)
+    if job.rival is not None:
+        require_rival(job.job, job.rival, job.out)
+    with view.progress() as watch:
+        result = start(job.job, job.out, watch, ready, job.gate)
+    if job.rival is None or result["interrupted"]:
+        return result
+    with view.progress() as watch:
+        return start_rival(job.job, job.rival, job.out, watch, ready, job.gate)
 
 
 def start(
@@ -47,7 +68,7 @@ def start(
     prepare_folder(out)
     with closing(Store(out, create=True)) as store:
         store.note("job", job.stored())
-        store.note("created", _now())
+        store.note("created", moment())
         return _run(job, store, out, watch, ready, gate)
 
 
@@ -72,7 +93,9 @@ def start_rival(
     start(job.but(strategy=rival), out / rival, watch, ready, gate)
     with closing(Store(out, create=False)) as store:
         store.note("rivals", [rival])
-    return report(out, gate)
+        result = gate.judged(campaign_result(store, out))
+    write_all(result, out)
+    return result
 
 
 def resume(
@@ -99,48 +122,6 @@ def resume(
         return _run(job, store, out, watch, ready, gate)
 
 
-def report(out: Path, gate: Gate = STRICT) -> dict[str, Any]:
-    """Write the reports of a stored campaign again."""
-    result = gate.judged(stored_result(out))
-    write_all(result, out)
-    return result
-
-
-def stored_result(out: Path) -> dict[str, Any]:
-    """What the campaign in a folder has come to."""
-    with closing(Store(out, create=False)) as store:
-        if store.fact("state") is None:
-            raise UsageError(f"the campaign in {out} was stopped before its seeds had run")
-        return _result(store, out)
-
-
-def _result(store: Store, out: Path) -> dict[str, Any]:
-    """The result of a campaign, with those it was compared with by `--compare`."""
-    result = fuzz_result(store)
-    rivals = [out / name for name in store.fact("rivals", [])]
-    if rivals:
-        others = {str(folder): stored_result(folder) for folder in rivals}
-        result["comparison"] = compared({str(out): result, **others}, _now())
-    return result
-
-
-def compare(folders: Sequence[Path], out: Path) -> dict[str, Any]:
-    """Hold stored campaigns against each other, strategy by strategy, and write the reports."""
-    for folder in folders:
-        if [other.resolve() for other in folders].count(folder.resolve()) > 1:
-            raise UsageError(f"{folder} was named twice; a campaign is no repetition of itself")
-    result = compared({str(folder): stored_result(folder) for folder in folders}, _now())
-    if (out / FILE).exists():
-        raise UsageError(f"{out} holds a campaign, with reports of its own; choose another --out")
-    prepare_folder(out)
-    saved(lambda: write_all(result, out), out)
-    return result
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")
-
-
 def _run(
     job: FuzzJob, store: Store, out: Path, watch: Onlooker, ready: Ready, gate: Gate
 ) -> dict[str, Any]:
@@ -148,6 +129,6 @@ def _run(
     everyone = (*job.targets, *helpers(job.targets))
     with LocalPool(everyone, limits=job.limits, jobs=job.jobs) as pool:
         run_campaign(job, pool, store, out, watch)
-    result = gate.judged(_result(store, out))
+    result = gate.judged(campaign_result(store, out))
     write_all(result, out)
     return result

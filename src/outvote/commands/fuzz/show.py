@@ -10,87 +10,74 @@ from typing import Any
 
 from rich.console import Group
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from outvote.campaign.campaign import Progress
-from outvote.commands.gate import gate_lines, new_ones
-from outvote.commands.terminal import Screen, results
+from outvote.commands.fuzz.job import NewCampaign, Resumption
+from outvote.commands.terminal import Screen, gate_lines, new_ones, table
 from outvote.report.pages.report import pairs_table, strategies_table
 
 _EVERY = 10.0  # seconds between two lines where there is no terminal
+_START = "Starting targets and reading seeds …"
 
 
-class FuzzTerminal:
-    """Progress goes to standard error, results to standard output."""
+@contextmanager
+def live(screen: Screen) -> Iterator[Callable[[Progress], None]]:
+    """A picture of the campaign that is redrawn as it goes on."""
+    if not screen.is_terminal:
+        screen.say(_START)
+        yield _lines(screen)
+        return
+    with Live(Text(_START), console=screen, transient=True, refresh_per_second=4) as picture:
+        yield lambda progress: picture.update(_picture(progress))
 
-    def __init__(self, quiet: bool = False) -> None:
-        self._err = Screen(stderr=True, quiet=quiet)
-        self._out = results()
 
-    @contextmanager
-    def live(self) -> Iterator[Callable[[Progress], None]]:
-        """A picture of the campaign that is redrawn as it goes on."""
-        if not self._err.is_terminal:
-            self._err.print("Starting targets and reading seeds …")
-            yield self._lines()
-            return
-        start = Text("Starting targets and reading seeds …")
-        with Live(start, console=self._err, transient=True, refresh_per_second=4) as live:
-            yield lambda progress: live.update(_picture(progress))
+def _lines(screen: Screen) -> Callable[[Progress], None]:
+    last = 0.0
 
-    def _lines(self) -> Callable[[Progress], None]:
-        last = 0.0
+    def tell(progress: Progress) -> None:
+        nonlocal last
+        if time.monotonic() - last >= _EVERY:
+            last = time.monotonic()
+            screen.say(_line(progress))
 
-        def tell(progress: Progress) -> None:
-            nonlocal last
-            if time.monotonic() - last >= _EVERY:
-                last = time.monotonic()
-                self._err.print(_line(progress))
+    return tell
 
-        return tell
 
-    def show(self, result: dict[str, Any], folder: Path) -> None:
-        """The findings, the rules, and where the reports are."""
-        self._out.print(_findings_table(result))
-        self._out.print(_rules_table(result))
-        if result["comparison"]:
-            self._tell_comparison(result["comparison"])
-        for warning in result["warnings"]:
-            self._out.print(f"[yellow]warning[/] {escape(warning)}")
-        for line in gate_lines(result):
-            self._out.print(line)
-        colour = "red" if result["verdict"] == "inconsistent" else "green"
-        word = "STOPPED" if result["interrupted"] else "DONE"
-        self._out.print(f"[bold {colour}]{word}[/]  {escape(result['summary'])}")
-        if result["interrupted"]:
-            self._out.print(f"go on with: outvote fuzz --resume {escape(str(folder))}")
-        self._out.print(f"report: {escape(str(folder / 'report.html'))}")
+def show(result: dict[str, Any], job: NewCampaign | Resumption, screen: Screen) -> None:
+    """The findings, the rules, and where the reports are."""
+    show_campaign(result, job.out, screen)
 
-    def show_comparison(self, result: dict[str, Any], folder: Path) -> None:
-        """Strategies side by side, and where the reports are."""
-        self._tell_comparison(result)
-        self._out.print(f"report: {escape(str(folder / 'report.html'))}")
 
-    def _tell_comparison(self, result: dict[str, Any]) -> None:
-        self._out.print(_plain_table("Strategies", strategies_table(result)))
-        self._out.print(_plain_table("Strategies by pair", pairs_table(result)))
-        for warning in result["warnings"]:
-            self._out.print(f"[yellow]warning[/] {escape(warning)}")
-        for stopped in (c["folder"] for c in result["campaigns"] if c["interrupted"]):
-            self._out.print(f"go on with: outvote fuzz --resume {escape(stopped)}")
-        self._out.print(f"[bold]COMPARED[/]  {escape(result['summary'])}")
+def show_campaign(result: dict[str, Any], folder: Path, screen: Screen) -> None:
+    """The same for every result that has the form of a campaign's."""
+    screen.print(_findings_table(result))
+    screen.print(_rules_table(result))
+    if result["comparison"]:
+        tell_comparison(result["comparison"], screen)
+    screen.warnings(result)
+    for line in gate_lines(result):
+        screen.print(line)
+    screen.verdict(result, None, "STOPPED" if result["interrupted"] else "DONE")
+    if result["interrupted"]:
+        screen.say(f"go on with: outvote fuzz --resume {folder}")
+    screen.report(folder)
+
+
+def tell_comparison(result: dict[str, Any], screen: Screen) -> None:
+    """Strategies side by side."""
+    screen.print(_plain_table("Strategies", strategies_table(result)))
+    screen.print(_plain_table("Strategies by pair", pairs_table(result)))
+    screen.warnings(result)
+    for stopped in (c["folder"] for c in result["campaigns"] if c["interrupted"]):
+        screen.say(f"go on with: outvote fuzz --resume {stopped}")
+    screen.verdict(result, None, "COMPARED")
 
 
 def _plain_table(title: str, told: tuple[list[str], list[list[str]]]) -> Table:
     headings, rows = told
-    table = Table(title=title, title_justify="left")
-    for position, heading in enumerate(headings):
-        table.add_column(heading, justify="right" if position else "left")
-    for row in rows:
-        table.add_row(*map(escape, row))
-    return table
+    return table(title, headings, rows, right=headings[1:])
 
 
 def _line(progress: Progress) -> str:
@@ -121,26 +108,22 @@ def _picture(progress: Progress) -> Group:
 
 
 def _findings_table(result: dict[str, Any]) -> Table:
-    table = Table(title="Findings", title_justify="left")
-    for heading in ("finding", "verdict", "kind", "times", "mutant", "what"):
-        table.add_column(heading)
-    for finding in new_ones(result):
-        table.add_row(
+    rows = [
+        (
             finding["fingerprint"],
             finding["triage"],
             finding["kind"],
             str(finding["count"]),
             str(finding["first"]),
-            escape(finding["title"][:200]),
+            finding["title"][:200],
         )
-    return table
+        for finding in new_ones(result)
+    ]
+    return table("Findings", ("finding", "verdict", "kind", "times", "mutant", "what"), rows)
 
 
 def _rules_table(result: dict[str, Any]) -> Table:
-    table = Table(title="Rules", title_justify="left")
-    for heading in ("rule", "mutants", "valid", "amplified", "findings"):
-        table.add_column(heading, justify="left" if heading == "rule" else "right")
-    for rule in result["rules"]:
-        keys = ("rule", "tested", "valid", "amplified", "findings")
-        table.add_row(*(str(rule[key]) for key in keys))
-    return table
+    keys = ("rule", "tested", "valid", "amplified", "findings")
+    rows = [[str(rule[key]) for key in keys] for rule in result["rules"]]
+    headings = ("rule", "mutants", "valid", "amplified", "findings")
+    return table("Rules", headings, rows, right=headings[1:])

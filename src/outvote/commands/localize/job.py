@@ -21,3 +21,5 @@ class LocalizeJob:
     t2: float = T2
     seed: int = 0
     limits: Limits = field(default_factory=Limits)
+    links: tuple[str, ...] = ()  # folders or pages of wheels, for environments
+    out: Path | None = None  # where the reports go

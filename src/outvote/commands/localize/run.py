@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from outvote.bench.reading import choose_reference, helpers, read_model, reader, require_started
 from outvote.commands.localize.job import LocalizeJob
 from outvote.commands.localize.result import localize_result
+from outvote.commands.view import UNSEEN, View
 from outvote.core.case import Data, fit, load_data, random_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
@@ -21,18 +22,18 @@ from outvote.core.outputs import Outputs
 from outvote.core.protocol import RunModel
 from outvote.judge.compare import distance
 from outvote.localize.parameters import Localizer, Located
-from outvote.report import write_all
-from outvote.report.folder import prepare_folder, saved
+from outvote.report.folder import prepare_folder, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_all_settled
 from outvote.run.watch import Watch, silent
+from outvote.targets.environments.provide import provide
 
 _RANDOM_INPUTS = 16
 
 
-def locate(job: LocalizeJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
-    """Do the job in workers of its own; the folder gets `result.json` and `report.html`."""
+def run(job: LocalizeJob, view: View = UNSEEN) -> dict[str, Any]:
+    """Do the job in workers of its own and, where it names a folder, write the reports."""
     inspect(job.model, None)
     if len(job.targets) < 2:
         raise UsageError(
@@ -41,14 +42,16 @@ def locate(job: LocalizeJob, out: Path, watch: Watch = silent) -> dict[str, Any]
         )
     if job.data is not None:
         load_data(job.data)
-    prepare_folder(out)
+    if job.out is not None:
+        prepare_folder(job.out)
+    job = replace(job, targets=provide(job.targets, job.links, view.announce))
     with LocalPool((*job.targets, *helpers(job.targets)), limits=job.limits) as pool:
-        result = locate_in(pool, job, watch)
-    saved(lambda: write_all(result, out), out)
+        result = localize_in(pool, job, view.watch)
+    write_into(job.out, result)
     return result
 
 
-def locate_in(pool: Pool, job: LocalizeJob, watch: Watch = silent) -> dict[str, Any]:
+def localize_in(pool: Pool, job: LocalizeJob, watch: Watch = silent) -> dict[str, Any]:
     """The same in a pool that has the targets. Stopped with Ctrl-C, pairs that are done stay."""
     began, created = time.monotonic(), datetime.now(UTC)
     names = [target.name for target in job.targets]

@@ -11,7 +11,7 @@ from outvote.search.genetic import GeneticSettings
 
 
 @dataclass(frozen=True)
-class HuntJob:
+class NanJob:
     """What is asked: a model, a target, what may change, and for how long."""
 
     model: Path
@@ -22,3 +22,5 @@ class HuntJob:
     seed: int = 0
     genetic: GeneticSettings = field(default_factory=GeneticSettings)
     limits: Limits = field(default_factory=Limits)
+    links: tuple[str, ...] = ()  # folders or pages of wheels, for environments
+    out: Path | None = None  # where the reports and what was found go

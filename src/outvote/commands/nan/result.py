@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from outvote.campaign.probes.evolution import Evolved
-from outvote.commands.nan.job import HuntJob
+from outvote.commands.nan.job import NanJob
 from outvote.core.case import Data
 from outvote.core.model import Model
 from outvote.core.result import head, moment, number, target_head
@@ -15,7 +15,7 @@ from outvote.core.target import Run
 
 
 def nan_result(
-    job: HuntJob,
+    job: NanJob,
     hello: Run,
     model: Model,
     data: Data,
@@ -60,7 +60,7 @@ def first_overflow(layers: Sequence[dict[str, Any]]) -> str | None:
     return next((x["layer"] for x in layers if x["infinities"] or x["nans"]), None)
 
 
-def _summary(job: HuntJob, found: Evolved, layers: Sequence[dict[str, Any]], rate: str) -> str:
+def _summary(job: NanJob, found: Evolved, layers: Sequence[dict[str, Any]], rate: str) -> str:
     nan = next((x for x in layers if x["nans"]), None)
     if found.failure == "nan" and nan is not None:
         return (

@@ -7,7 +7,7 @@ out of their type before NaN came up.
 from __future__ import annotations
 
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,39 +18,54 @@ from outvote.bench.reading import read_model, require_started
 from outvote.campaign.probes.evolution import Evolution, Evolved, ranges_request
 from outvote.campaign.probes.genome import Genome
 from outvote.campaign.probes.prober import MOST_WEIGHTS
-from outvote.commands.nan.job import HuntJob
+from outvote.commands.nan.job import NanJob
 from outvote.commands.nan.result import nan_result
+from outvote.commands.view import UNSEEN, View
 from outvote.core.case import Data, fit, load_data, random_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.files import named_inputs, save_npz
 from outvote.core.model import Model
 from outvote.core.protocol import Save
-from outvote.report import write_all
-from outvote.report.folder import prepare_folder, saved
+from outvote.core.target import Target
+from outvote.report.folder import prepare_folder, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
 from outvote.run.watch import Watch, silent
 from outvote.search.genetic import LEVELS
+from outvote.targets.environments.provide import provide
 
 _RANDOM_INPUTS = 16
 _FOREVER = 1_000_000  # generations: the time is the limit
 
 
-def hunt(job: HuntJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
-    """Do the job; the folder gets the reports and, if NaN was found, the model and its input."""
+def run(job: NanJob, view: View = UNSEEN) -> dict[str, Any]:
+    """Do the job; a folder gets the reports and, if NaN was found, the model and its input."""
     inspect(job.model, None)
     if job.data is not None:
         load_data(job.data)
-    prepare_folder(out)
-    with LocalPool([job.target], limits=job.limits) as pool:
-        result = hunt_in(pool, job, out, watch)
-    saved(lambda: write_all(result, out), out)
+    _require_ranges(job.target)
+    if job.out is not None:
+        prepare_folder(job.out)
+    (target,) = provide([job.target], job.links, view.announce)
+    with LocalPool([target], limits=job.limits) as pool:
+        result = nan_in(pool, replace(job, target=target), view.watch)
+    write_into(job.out, result)
     return result
 
 
-def hunt_in(pool: Pool, job: HuntJob, out: Path, watch: Watch = silent) -> dict[str, Any]:
+def _require_ranges(target: Target) -> None:
+    if not target.can("ranges"):
+        raise UsageError(f"{target.name} cannot watch its layers; choose another --target")
+    if not target.is_eager:
+        raise UsageError(
+            f"layers are watched one by one, and {target.name} compiles them together; "
+            "choose an eager target, such as torch"
+        )
+
+
+def nan_in(pool: Pool, job: NanJob, watch: Watch = silent) -> dict[str, Any]:
     """The same in a pool that has the target. Input after input, until NaN or the time is over."""
     name, created = job.target.name, datetime.now(UTC)
     with watch("Starting", pool, [name]):
@@ -69,7 +84,7 @@ def hunt_in(pool: Pool, job: HuntJob, out: Path, watch: Watch = silent) -> dict[
         found, evaluations, stopped = _search(pool, job, model, data, began)
     seconds = time.monotonic() - began
     layers = [] if stopped else _layers(pool, name, found)
-    case = _write(pool, name, found, out) if found.failure == "nan" else None
+    case = _write(pool, name, found, job.out) if found.failure == "nan" and job.out else None
     return nan_result(
         job,
         hellos[name],
@@ -86,7 +101,7 @@ def hunt_in(pool: Pool, job: HuntJob, out: Path, watch: Watch = silent) -> dict[
 
 
 def _search(
-    pool: Pool, job: HuntJob, model: Model, data: Data, began: float
+    pool: Pool, job: NanJob, model: Model, data: Data, began: float
 ) -> tuple[Evolved, int, bool]:
     """A population per input, in turn: the best one, how many cases, and whether it was stopped."""
     evolution = Evolution(pool, [job.target.name], job.genetic)
@@ -141,7 +156,7 @@ def _write(pool: Pool, name: str, found: Evolved, out: Path) -> str:
     return "nan"
 
 
-def _data(job: HuntJob, model: Model) -> Data:
+def _data(job: NanJob, model: Model) -> Data:
     if job.data is None:
         return random_data(model, _RANDOM_INPUTS, job.seed)
     return fit(load_data(job.data), model, str(job.data), allow_nan=False)

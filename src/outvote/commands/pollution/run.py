@@ -18,6 +18,7 @@ import numpy as np
 
 from outvote.commands.pollution.job import Evidence
 from outvote.commands.pollution.result import pollution_result
+from outvote.commands.view import UNSEEN, View
 from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.dialect import inspect
@@ -28,27 +29,30 @@ from outvote.explore.explore import open_in, require_two
 from outvote.explore.job import Explored, ExploreJob
 from outvote.explore.legal import legal_range
 from outvote.explore.similarity import ssim
+from outvote.report.folder import prepare_folder, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.watch import Watch, silent
 
-SEEDS = 2000
-STEP = 3.0  # of 255: inputs stay close to the training data
 _EVIDENCE = 400  # inputs that are compared with the training data
 _CHUNK = 4096
 _NEAREST = 5
 _SIGN = 0.03  # confidence that moved, on average; models trained twice alike stay far below
 
 
-def run_pollution(job: ExploreJob, watch: Watch = silent) -> dict[str, Any]:
-    """Do the job with a worker of its own. The job's data are the training data, with labels."""
+def run(job: ExploreJob, view: View = UNSEEN) -> dict[str, Any]:
+    """Do the job with a worker of its own and, where it names a folder, write the reports."""
     require_two(job)
     for path in job.models:
         inspect(path, None)
+    if job.out is not None:
+        prepare_folder(job.out)
     with LocalPool(
         [job.target], limits=job.limits, custom=job.custom, allow_code=job.allow_code
     ) as pool:
-        return pollution_in(pool, job, watch)
+        result = pollution_in(pool, job, view.watch)
+    write_into(job.out, result)
+    return result
 
 
 def pollution_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> dict[str, Any]:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outvote.commands.gate_options import add_fail_on, add_known, exit_code, gate_of
-from outvote.commands.options import CONSISTENT, RAW
+from outvote.commands import blocks
+from outvote.commands.codes import exit_codes
 from outvote.core.errors import UsageError
 
+if TYPE_CHECKING:
+    from outvote.commands.report.job import CompareJob, ReportJob
+
+PLACE = 90
 _EXAMPLES = """\
 examples:
   outvote report outvote-fuzz
@@ -23,45 +27,38 @@ examples:
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    report = commands.add_parser(
+    parser = blocks.new_parser(
+        commands,
         "report",
-        help="write the reports of a campaign again, or compare several campaigns",
-        description="Write result.json, report.md and report.html of a stored campaign again. "
-        "With several campaigns: compare their strategies.",
-        epilog=_EXAMPLES,
-        formatter_class=RAW,
+        "write the reports of a campaign again, or compare several campaigns",
+        "Write result.json, report.md and report.html of a stored campaign again. With several "
+        "campaigns: compare their strategies.",
+        _EXAMPLES + exit_codes("written", "findings, with --fail-on"),
     )
-    report.add_argument(
+    parser.add_argument(
         "folders", nargs="+", type=Path, metavar="DIR", help="the --out of `outvote fuzz`"
     )
-    report.add_argument(
-        "--out",
-        type=Path,
-        metavar="DIR",
-        help="where a comparison is written; default: beside the first, as DIR-compared",
+    blocks.add_out(
+        parser, None, "where a comparison is written; default: beside the first, as DIR-compared"
     )
-    add_known(report)
-    add_fail_on(report, default=None)
-    report.set_defaults(action=_report)
+    blocks.add_known(parser)
+    blocks.add_fail_on(parser, default=None)
 
 
-def _report(options: argparse.Namespace) -> int:
-    from outvote.commands.fuzz.run import compare, report
-    from outvote.commands.fuzz.show import FuzzTerminal
+def job_of(options: argparse.Namespace) -> ReportJob | CompareJob:
+    """What the options ask for: the reports of one campaign, or a comparison of several."""
+    from outvote.commands.report.job import CompareJob, ReportJob
 
-    folders: list[Path] = options.folders
+    folders: tuple[Path, ...] = tuple(options.folders)
     if len(folders) == 1:
         if options.out is not None:
             raise UsageError(
                 f"--out {options.out} is for the comparison of several campaigns; the reports of "
                 f"one are written into its own folder, {folders[0]}"
             )
-        result = report(folders[0], gate_of(options, Path()))
-        FuzzTerminal().show(result, folders[0])
-        return CONSISTENT if options.fail_on is None else exit_code(result)
+        gate = blocks.gate_of(options, Path())
+        return ReportJob(folders[0], gate, judges=options.fail_on is not None)
     if options.fail_on is not None or options.known is not None:
         raise UsageError("--fail-on and --known judge one campaign; several are only compared")
     first = folders[0].absolute()
-    out = options.out or first.with_name(f"{first.name}-compared")
-    FuzzTerminal().show_comparison(compare(folders, out), out)
-    return CONSISTENT
+    return CompareJob(folders, options.out or first.with_name(f"{first.name}-compared"))

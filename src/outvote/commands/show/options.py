@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outvote.commands.options import CONSISTENT, RAW
-from outvote.core.errors import UsageError
+from outvote.commands import blocks
+from outvote.commands.codes import exit_codes
 
+if TYPE_CHECKING:
+    from outvote.commands.show.job import ShowJob
+
+PLACE = 100
 _EXAMPLES = """\
 examples:
   outvote show outvote-fuzz/findings/0123456789ab
@@ -19,40 +22,19 @@ examples:
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    show = commands.add_parser(
+    parser = blocks.new_parser(
+        commands,
         "show",
-        help="show one finding",
-        description="Show one finding of a check or a campaign: what, where, who, and its proof.",
-        epilog=_EXAMPLES,
-        formatter_class=RAW,
+        "show one finding",
+        "Show one finding of a check or a campaign: what, where, who, and its proof.",
+        _EXAMPLES + exit_codes("shown"),
     )
-    show.add_argument("finding", metavar="FINDING", help="its folder, or its fingerprint")
-    show.add_argument(
-        "--out", type=Path, default=Path("outvote-fuzz"), metavar="DIR", help="default: %(default)s"
-    )
-    show.set_defaults(action=_show)
+    parser.add_argument("finding", metavar="FINDING", help="its folder, or its fingerprint")
+    blocks.add_out(parser, "outvote-fuzz")
 
 
-def _show(options: argparse.Namespace) -> int:
-    from rich.markdown import Markdown
+def job_of(options: argparse.Namespace) -> ShowJob:
+    """What the options ask for."""
+    from outvote.commands.show.job import ShowJob
 
-    from outvote.commands.terminal import Screen
-
-    folder = _folder(options.finding, options.out)
-    console = Screen()
-    console.print(Markdown((folder / "report.md").read_text(encoding="utf-8")))
-    if (folder / "repro.py").exists():
-        console.print(f"repro: python {folder / 'repro.py'}", soft_wrap=True)
-    return CONSISTENT
-
-
-def _folder(finding: str, out: Path) -> Path:
-    if (Path(finding) / "report.md").is_file():
-        return Path(finding)
-    found = sorted(p for p in (out / "findings").glob(f"{finding}*") if (p / "report.md").is_file())
-    if len(found) == 1:
-        return found[0]
-    if not found:
-        raise UsageError(f"{out} holds no finding {finding!r}; name its folder, or another --out")
-    names = ", ".join(path.name for path in found)
-    raise UsageError(f"{finding!r} is the beginning of several findings: {names}")
+    return ShowJob(options.finding, options.out)

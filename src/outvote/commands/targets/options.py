@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from outvote.commands.options import CONSISTENT, RAW, add_find_links, target_names
+from outvote.commands import blocks
+from outvote.commands.codes import exit_codes
 
+if TYPE_CHECKING:
+    from outvote.commands.targets.job import Environments, HealthJob, Removal
+
+PLACE = 110
 _EXAMPLES = """\
 examples:
   outvote targets
@@ -20,48 +24,39 @@ examples:
 
 def add(commands: Any) -> None:
     """Add the command to the parser."""
-    targets = commands.add_parser(
+    parser = blocks.new_parser(
+        commands,
         "targets",
-        help="list the targets, their versions and health",
-        description="List every target: library versions, precision settings, health, and how "
-        "to install what is missing.",
-        epilog=_EXAMPLES,
-        formatter_class=RAW,
+        "list the targets, their versions and health",
+        "List every target: library versions, precision settings, health, and how to install "
+        "what is missing. Targets of outvote.toml are started only where --targets names them.",
+        _EXAMPLES + exit_codes("listed"),
     )
-    targets.add_argument("--config", type=Path, metavar="FILE", help="default: ./outvote.toml")
-    targets.add_argument("--targets", type=target_names, metavar="A,B,...", help="default: all")
-    targets.add_argument(
+    blocks.add_config(parser)
+    blocks.add_targets(parser, "default: all")
+    parser.add_argument(
         "--environments", action="store_true", help="list what pip has built for other versions"
     )
-    targets.add_argument(
+    parser.add_argument(
         "--remove", metavar="KEY", help="delete one environment by its key, or all of them: all"
     )
-    add_find_links(targets)
-    targets.set_defaults(action=_targets)
+    blocks.add_find_links(parser)
+    blocks.add_quiet(parser)
 
 
-def _targets(options: argparse.Namespace) -> int:
-    from outvote.commands.targets.run import describe_targets
-    from outvote.commands.terminal import Terminal
-    from outvote.config import load_config
-    from outvote.targets.choose import find_target, known_targets
-    from outvote.targets.environments.provide import provide
-    from outvote.targets.environments.store import Store
+def job_of(options: argparse.Namespace) -> HealthJob | Environments | Removal:
+    """What the options ask for: the health of targets, or a look at what pip has built."""
+    from outvote.commands.targets.job import Environments, HealthJob, Removal
+    from outvote.targets.choose import find_target
     from outvote.targets.names import expanded
 
     if options.remove is not None:
-        Terminal().say(f"{Store().remove(options.remove):.0f} MB freed")
-        return CONSISTENT
+        return Removal(options.remove)
     if options.environments:
-        Terminal().show_environments(Store().entries(), Store().folder)
-        return CONSISTENT
-    config = load_config(options.config)
-    known = known_targets(config.targets, config.folder)
-    if options.targets is not None:
-        wanted = [name for text in options.targets for name in expanded(text)]
-        known = {name: find_target(name, known) for name in wanted}
-    terminal = Terminal()
-    if options.targets is not None:
-        provide(known.values(), options.find_links, terminal.announce)
-    terminal.show_targets(describe_targets(known, terminal.watch))
-    return CONSISTENT
+        return Environments()
+    known = blocks.known_of(options)
+    if options.targets is None:
+        return HealthJob(tuple(known.values()))
+    names = [name for text in options.targets for name in expanded(text)]
+    targets = tuple(find_target(name, known) for name in dict.fromkeys(names))
+    return HealthJob(targets, named=True, links=tuple(options.find_links))

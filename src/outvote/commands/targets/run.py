@@ -1,21 +1,24 @@
-"""Is a target usable? Starts each installed one and asks for a small sum."""
+"""`outvote targets`: is each usable here, and if not, why? Starts it and asks for a small sum."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from outvote.commands.targets.job import Environments, HealthJob, Removal
+from outvote.commands.view import UNSEEN, View
 from outvote.core.dialect import dialect
+from outvote.core.errors import UsageError
 from outvote.core.protocol import Hello, Ran, RunModel
 from outvote.core.target import Run, Target
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
-from outvote.run.watch import Watch
 from outvote.targets.choose import install_hint, missing_packages
 from outvote.targets.environments.provide import is_built, provide
+from outvote.targets.environments.store import Store
 
 
 @dataclass(frozen=True)
@@ -23,7 +26,7 @@ class Health:
     """One row of `outvote targets`."""
 
     name: str
-    state: str  # ok, not installed, not built, broken
+    state: str  # ok, not installed, not built, not started, not here, broken
     versions: str = ""
     precision: str = ""
     remedy: str = ""
@@ -32,24 +35,50 @@ class Health:
 _NOT_BUILT = "pip builds it when a command first names it with --targets"
 
 
-def describe_targets(known: Mapping[str, Target], watch: Watch) -> list[Health]:
-    """Every known target, started for real where its packages are installed or built."""
-    shown = {name: target for name, target in known.items() if target.worker != "fake"}
-    missing = {name: missing_packages(target) for name, target in shown.items()}
-    unbuilt = [name for name, target in shown.items() if not is_built(target)]
-    usable = provide(t for n, t in shown.items() if not missing[n] and n not in unbuilt)
-    found = {name: Health(name, "not built", remedy=_NOT_BUILT) for name in unbuilt}
-    with LocalPool(usable) as pool:
-        names = [target.name for target in usable]
-        with watch("Starting targets", pool, names):
+def run(job: HealthJob | Environments | Removal, view: View = UNSEEN) -> dict[str, Any]:
+    """What is asked of targets, or of what pip has built for them."""
+    if isinstance(job, Removal):
+        return {"command": "targets", "freed": Store().remove(job.key)}
+    if isinstance(job, Environments):
+        store = Store()
+        return {"command": "targets", "environments": store.entries(), "folder": store.folder}
+    return {"command": "targets", "targets": health(job, view)}
+
+
+def health(job: HealthJob, view: View = UNSEEN) -> list[Health]:
+    """Every target, started for real where it can be; none keeps the others from being told."""
+    listed = [target for target in job.targets if job.named or target.worker != "fake"]
+    found: dict[str, Health] = {}
+    ready: list[Target] = []
+    for target in listed:
+        try:
+            why = _why_not(target, job.named)
+            if why is None:
+                ready += provide([target], job.links, view.announce)
+        except UsageError as error:
+            why = Health(target.name, "not here", remedy=str(error))
+        if why is not None:
+            found[target.name] = why
+    with LocalPool(ready) as pool:
+        names = [target.name for target in ready]
+        with view.watch("Starting targets", pool, names):
             hellos = pool.start()
-            runs = {n: _probed(pool, shown[n]) for n in names if hellos[n].ok}
-    for name in names:
-        found[name] = _health(shown[name], hellos[name], runs.get(name))
-    return [
-        found.get(name) or Health(name, "not installed", remedy=install_hint(target.extra))
-        for name, target in shown.items()
-    ]
+            runs = {t.name: _probed(pool, t) for t in ready if hellos[t.name].ok}
+    for target in ready:
+        found[target.name] = _health(target, hellos[target.name], runs.get(target.name))
+    return [found[target.name] for target in listed]
+
+
+def _why_not(target: Target, named: bool) -> Health | None:
+    """Why a target is not started; None where it is."""
+    if missing_packages(target):
+        return Health(target.name, "not installed", remedy=install_hint(target.extra))
+    if not named and target.config is not None:
+        told = f"defined in {target.config}, started when --targets names it"
+        return Health(target.name, "not started", remedy=told)
+    if not named and not is_built(target):
+        return Health(target.name, "not built", remedy=_NOT_BUILT)
+    return None
 
 
 def _probed(pool: Pool, target: Target) -> Run[Ran]:

@@ -59,7 +59,14 @@ def classic_of(base: Target, requirements: tuple[str, ...], name: str) -> Target
             "or 3.0 and later"
         )
     found = _ON[base.backend]
-    return replace(found, python=base.python, env=base.env, setup=base.setup, library=base.library)
+    return replace(
+        found,
+        python=base.python,
+        env=base.env,
+        setup=base.setup,
+        library=base.library,
+        config=base.config,
+    )
 
 
 def keras_of(requirements: Iterable[str]) -> str | None:

@@ -1,12 +1,9 @@
-"""What the commands' options accept, and the codes they end with."""
+"""What options accept: one function per type of value, with a sentence for what it refuses."""
 
 from __future__ import annotations
 
 import argparse
 import math
-
-CONSISTENT, FINDINGS, USAGE, INTERNAL, INTERRUPTED = 0, 1, 2, 3, 130
-RAW = argparse.RawDescriptionHelpFormatter
 
 
 def names(text: str) -> list[str]:
@@ -26,36 +23,6 @@ def target_names(text: str) -> list[str]:
         return split_names(text)
     except UsageError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def add_find_links(command: argparse.ArgumentParser) -> None:
-    """The option that offline machines need, on every command that may build an environment."""
-    command.add_argument(
-        "--find-links",
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="a folder or page of wheels for targets with versions; may be repeated",
-    )
-
-
-def add_verdict_options(command: argparse.ArgumentParser) -> None:
-    """How much work a finding is worth, on every command that makes findings."""
-    verdict = command.add_argument_group("what is done about a finding")
-    verdict.add_argument(
-        "--minimise",
-        type=number,
-        default=20.0,
-        metavar="S",
-        help="seconds to make it small and judge it; 0: do neither (%(default)s)",
-    )
-    verdict.add_argument(
-        "--confirm",
-        type=whole,
-        default=1,
-        metavar="N",
-        help="fresh workers in which it must show again (%(default)s)",
-    )
 
 
 def dimension(text: str) -> tuple[str, int]:
@@ -84,11 +51,6 @@ def positive(text: str) -> int:
     return value
 
 
-def count(text: str) -> int:
-    """A whole number from 0."""
-    return 0 if text == "0" else positive(text)
-
-
 def seed(text: str) -> int:
     """A whole number that every random generator takes."""
     value = int(text) if text.isdecimal() else -1
@@ -107,11 +69,22 @@ def percent(text: str) -> float:
     return value
 
 
-def some_percent(text: str) -> float:
-    """A number above 0, up to 100."""
-    value = percent(text)
+def share(text: str) -> float:
+    """A number from 0 to 1."""
+    value = number(text)
+    if value > 1:
+        raise argparse.ArgumentTypeError(f"expected a share from 0 to 1, received {text!r}")
+    return value
+
+
+def part(text: str) -> float:
+    """A part of a whole, above nothing: 0.8 or 80%."""
+    try:
+        value = percent(text[:-1]) / 100 if text.endswith("%") else share(text)
+    except argparse.ArgumentTypeError:
+        value = 0
     if value == 0:
-        raise argparse.ArgumentTypeError(f"expected a percentage above 0, received {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a part such as 0.8 or 80%, received {text!r}")
     return value
 
 
@@ -145,3 +118,29 @@ def budget(text: str) -> tuple[str, float]:
         raise argparse.ArgumentTypeError(
             f"expected a number of mutants (500) or a time (90s, 20m, 2h), received {text!r}"
         ) from None
+
+
+def numbers(text: str) -> tuple[float, ...]:
+    """Numbers separated by commas."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise argparse.ArgumentTypeError(
+            f"expected numbers separated by commas, received {text!r}"
+        ) from None
+
+
+def low_high(text: str) -> tuple[float, float]:
+    """A range: LOW,HIGH."""
+    found = numbers(text)
+    if len(found) != 2 or not found[0] < found[1]:
+        raise argparse.ArgumentTypeError(f"expected LOW,HIGH with LOW < HIGH, received {text!r}")
+    return found[0], found[1]
+
+
+def rectangle(text: str) -> tuple[int, int]:
+    """A size: HEIGHTxWIDTH."""
+    height, _, width = text.partition("x")
+    if not (height.isdecimal() and width.isdecimal() and int(height) and int(width)):
+        raise argparse.ArgumentTypeError(f"expected HEIGHTxWIDTH such as 10x10, received {text!r}")
+    return int(height), int(width)
