@@ -191,6 +191,7 @@ def target(name: str, library: str | None = None, wrong: bool = False) -> Data:
         "platform": "Linux x86_64",
         "setup": "patch_bn.py" if wrong else None,
         "requirements": [],
+        "config": None,
         "outcome": "ok",
         "message": "",
         "layer": None,

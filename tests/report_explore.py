@@ -17,7 +17,7 @@ EXAMPLE: dict[str, Any] = {
     "warnings": [],
     "targets": [
         {"name": "torch", "library": "torch", "mode": "eager", "versions": {}, "precision": {}}
-        | {"python": None, "platform": None, "setup": None, "requirements": []}
+        | {"python": None, "platform": None, "setup": None, "requirements": [], "config": None}
     ],
     "findings": [],
     "interrupted": False,

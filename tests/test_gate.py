@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from outvote.cli import main
+from outvote.commands.explore.job import BetweenTargets
 from outvote.core.errors import UsageError
 from outvote.findings.gate import FAIL_ON, STRICT, Gate
 from outvote.findings.known import Known, KnownFile, Until, load_known
@@ -298,7 +299,7 @@ def test_a_campaign_and_its_report_go_through_the_gate(run: Run) -> None:
     assert not any(f["known"] for f in stored("second")["findings"])
     assert run("report", "second", "--fail-on", "any")[0] == 1
     assert run("report", "second", "--fail-on", "never")[0] == 0
-    resumed = ("fuzz", "--resume", "second", "--quiet", "--fail-on")
+    resumed = ("fuzz", "--resume", "second", "--config", "outvote.toml", "--quiet", "--fail-on")
     assert run(*resumed, "never")[0] == 0
     assert run(*resumed, "bug")[0] == 1
 
@@ -339,10 +340,10 @@ def test_explore_between_targets_exits_by_the_gate(
     found = stored("outvote-out")
     walked = {"followed": "torch", "before": 0.0, "after": 1.0, "grew": 1}
 
-    def between(job: Any, targets: Any, out: Path, watch: Any, gate: Gate) -> dict[str, Any]:
-        return gate.judged({**found, "distance": walked, "seeds": 1})
+    def between(job: BetweenTargets, watch: Any) -> dict[str, Any]:
+        return job.gate.judged({**found, "distance": walked, "seeds": 1})
 
-    monkeypatch.setattr("outvote.commands.explore.between.explore_between", between)
+    monkeypatch.setattr("outvote.commands.explore.run.run_between", between)
     assert run(*checked)[0] == 1
     write_known(found["findings"][0]["fingerprint"])
     code, said = run(*checked)

@@ -55,6 +55,7 @@ def perform(options: argparse.Namespace) -> int:
     terminal = Terminal(getattr(options, "quiet", False))
     result = commands.room(options.command, "run").run(job, terminal)
     commands.room(options.command, "show").show(result, job, terminal.out)
+    terminal.out.configs(result)
     return exit_code(result) if getattr(job, "judges", True) else CONSISTENT
 
 

@@ -68,6 +68,13 @@ class Screen(Console):
         self.print(f"[bold {_COLOURS.get(verdict, '')}]{told}[/]  {escape(result['summary'])}")
         self.report(folder)
 
+    def configs(self, result: dict[str, Any]) -> None:
+        """Which file defines targets that took part: it may have been found, not named."""
+        targets = [target for target in result.get("targets", ()) if isinstance(target, dict)]
+        for path in sorted({target["config"] for target in targets if target["config"]}):
+            names = [target["name"] for target in targets if target["config"] == path]
+            self.say(f"defined in {path}: {', '.join(names)}")
+
     def report(self, folder: Path | None) -> None:
         if folder is not None:
             self.say(f"report: {folder / 'report.html'}")

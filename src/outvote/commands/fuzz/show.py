@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -61,7 +62,9 @@ def show_campaign(result: dict[str, Any], folder: Path, screen: Screen) -> None:
         screen.print(line)
     screen.verdict(result, None, "STOPPED" if result["interrupted"] else "DONE")
     if result["interrupted"]:
-        screen.say(f"go on with: outvote fuzz --resume {folder}")
+        configs = sorted({t["config"] for t in result["targets"] if t["config"]})
+        named = f" --config {shlex.quote(configs[0])}" if configs else ""
+        screen.say(f"go on with: outvote fuzz --resume {shlex.quote(str(folder))}{named}")
     screen.report(folder)
 
 
@@ -71,7 +74,7 @@ def tell_comparison(result: dict[str, Any], screen: Screen) -> None:
     screen.print(_plain_table("Strategies by pair", pairs_table(result)))
     screen.warnings(result)
     for stopped in (c["folder"] for c in result["campaigns"] if c["interrupted"]):
-        screen.say(f"go on with: outvote fuzz --resume {stopped}")
+        screen.say(f"go on with: outvote fuzz --resume {shlex.quote(stopped)}")
     screen.verdict(result, None, "COMPARED")
 
 
