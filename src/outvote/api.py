@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -27,6 +26,7 @@ from outvote.explore.job import ExploreJob
 from outvote.explore.roles import confirming_target, searching_target
 from outvote.explore.votes import labels_of, majority
 from outvote.judge.compare import Settings
+from outvote.run.folder import OwnedFolder
 from outvote.targets.choose import choose_for, known_targets
 
 
@@ -51,8 +51,8 @@ def check(
     need `custom`, the file that defines them. With `out`, the reports are written there.
     """
     known = load_config(Path(config) if config else None)
-    with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
-        path = as_file(model, Path(folder))
+    with OwnedFolder() as folder:
+        path = as_file(model, folder)
         chosen = choose_for(dialect_of(path), targets, known)
         job = Job(
             model=path,
@@ -123,9 +123,9 @@ def explore_models(
     """
     known = _known(config)
     searching = searching_target(target, known)
-    with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
+    with OwnedFolder() as folder:
         job = ExploreJob(
-            models=_files(models, Path(folder)),
+            models=_files(models, folder),
             data=_data(x),
             target=searching,
             constraint=constraint,
@@ -156,9 +156,9 @@ def measure_coverage(
 
     `settings` are the fields of `CoverageJob`, such as `threshold=0.5`.
     """
-    with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
+    with OwnedFolder() as folder:
         job = CoverageJob(
-            model=as_file(model, Path(folder)),
+            model=as_file(model, folder),
             data=_data(x),
             target=searching_target(target, _known(config)),
             train=None if train is None else _data(train),
@@ -180,9 +180,9 @@ def find_pollution(
     **settings: Any,
 ) -> Result:
     """Training samples (x, y) whose labels were falsified: `result.data["suspects"]`."""
-    with tempfile.TemporaryDirectory(prefix="outvote-") as folder:
+    with OwnedFolder() as folder:
         job = pollution_job(
-            models=_files([clean, polluted], Path(folder)),
+            models=_files([clean, polluted], folder),
             data=_data(x, y),
             target=searching_target(target, _known(config)),
             out=_folder(out),

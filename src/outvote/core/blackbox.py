@@ -34,7 +34,7 @@ class BlackBox:
             self._map = mmap.mmap(file.fileno(), _SIZE)
 
     def note(self, done: int, total: int, layer: str = "") -> None:
-        text = layer.encode()[: _SIZE - _LAYOUT.size]
+        text = layer.encode(errors="replace")[: _SIZE - _LAYOUT.size]
         self._map[: _LAYOUT.size + len(text)] = _LAYOUT.pack(done, total, len(text)) + text
 
     def read(self) -> Position:

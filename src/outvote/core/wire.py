@@ -153,12 +153,15 @@ class Channel:
 
     def _wait(self, event: int, deadline: Deadline | None, tick: Callable[[], None] | None) -> None:
         self._poll.register(self._socket, event)
-        waiting = None if deadline is None and tick is None else _TICK
-        while not self._poll.poll(waiting):
+        while True:
+            left = np.inf if deadline is None else 1000 * (deadline() - time.monotonic())
+            watched = deadline is not None or tick is not None
+            if self._poll.poll(max(0, min(_TICK, left)) if watched else None):
+                return
+            if left <= 0:
+                raise Silence
             if tick is not None:
                 tick()
-            if deadline is not None and time.monotonic() > deadline():
-                raise Silence
 
 
 def _parse(header: memoryview) -> tuple[dict[str, Any], list[dict[str, Any]]]:

@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import stat
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -25,6 +26,7 @@ from outvote.core.arrays import Array
 from outvote.core.model import Input, Layer, Model, Ref, Weight
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
+from outvote.core.wire import framed
 from outvote.dialects.keras.workers.fake.layers import ACTIVATIONS, KINDS, PARAMETERS, weights_of
 from outvote.worker.main import Context, Handlers, Refused
 
@@ -255,6 +257,12 @@ def _hang(outputs: list[Array]) -> list[Array]:
         time.sleep(0.01)
 
 
+def _spin(outputs: list[Array]) -> list[Array]:
+    """Hangs as a kernel of a library does: in C, with the interpreter's lock held."""
+    ctypes.PyDLL(None).sleep(3600)
+    return outputs
+
+
 def _slow(outputs: list[Array]) -> list[Array]:
     time.sleep(1)
     return outputs
@@ -279,14 +287,44 @@ def _flood(outputs: list[Array]) -> list[Array]:
     return outputs
 
 
-def _garbage(outputs: list[Array]) -> list[Array]:
+def _to_driver(data: bytes) -> None:
+    """Bytes on the wire, past the channel."""
     for fd in range(3, 64):
         try:
             if stat.S_ISSOCK(os.fstat(fd).st_mode):
-                os.write(fd, b"\x00garbage on the wire" * 100)
+                os.write(fd, data)
         except OSError:  # a number that is no open file
             continue
+
+
+def _garbage(outputs: list[Array]) -> list[Array]:
+    _to_driver(b"\x00garbage on the wire" * 100)
     return _hang(outputs)  # as long as it went on, the position would move on too
+
+
+def _half(outputs: list[Array]) -> list[Array]:
+    """Half a message, and then nothing."""
+    _to_driver(bytes(framed({"type": "result"}, outputs)[0])[:9])
+    return _hang(outputs)
+
+
+def _torn(outputs: list[Array]) -> list[Array]:
+    """Half a message, and then the end."""
+    _to_driver(bytes(framed({"type": "result"}, outputs)[0])[:9])
+    return _exit(outputs)
+
+
+def _unfit(outputs: list[Array]) -> list[Array]:
+    """A message that is no reply to what was asked."""
+    _to_driver(b"".join(framed({"type": "result", "seconds": 0.0, "reply": {"lies": True}})))
+    return _hang(outputs)
+
+
+def _brood(outputs: list[Array]) -> list[Array]:
+    """Lets a process of its own take the memory."""
+    code = "import numpy, time; kept = numpy.ones(1 << 30, 'uint8'); time.sleep(3600)"
+    subprocess.Popen([sys.executable, "-c", code])
+    return _hang(outputs)
 
 
 def _memory(outputs: list[Array]) -> list[Array]:
@@ -377,6 +415,13 @@ MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
     "kill": _signal(signal.SIGKILL),
     "exit": _exit,
     "hang": _hang,
+    "spin": _spin,
+    "half": _half,
+    "torn": _torn,
+    "unfit": _unfit,
+    "brood": _brood,
+    "complex": lambda outputs: [o.astype(np.complex64) for o in outputs],
+    "text": lambda outputs: [o.astype(str) for o in outputs],
     "slow": _slow,
     "slower": _ever_slower(),
     "leak": _leaking(),
