@@ -1,8 +1,10 @@
 # `make demo` and `make test` work from a bare clone, again and again.
 PYTHON ?= python3
 BIN := .venv/bin
+JOBS ?= 4
+CLASSIC := keras==2.1.4/tensorflow,keras==2.1.4/theano,keras==2.1.5/theano,keras==2.2.4/theano,keras==2.2.4/tensorflow,mxnet
 
-.PHONY: demo test lint setup browser clean
+.PHONY: demo test checked quick classic lint setup clean
 
 demo: setup
 	$(BIN)/python examples/digits.py demo-out
@@ -16,8 +18,23 @@ demo: setup
 	@echo "  demo-out/released/report.html"
 	@echo "  demo-out/patched/report.html"
 
-test: setup browser lint
-	$(BIN)/python -m pytest
+# What CI runs. Environments that the classic targets need are built beside lint and quick tests.
+test: setup
+	@$(MAKE) --no-print-directory -j2 checked classic
+	$(BIN)/python -m pytest -m "frameworks or browser"
+
+checked: setup
+	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory quick
+
+# Pure functions, fake targets, a toy dialect: no framework is started, no browser.
+quick: setup
+	$(BIN)/python -m pytest -m "not frameworks and not browser" -n $(JOBS) --dist worksteal
+
+# Keras 2 on Theano, TensorFlow and MXNet, into the user's cache folder; what cannot be had is said
+# by the tests that need it.
+classic: setup
+	-@$(BIN)/outvote targets --targets '$(CLASSIC)' >/dev/null
 
 lint: setup
 	$(BIN)/ruff check .
@@ -32,13 +49,6 @@ setup: .venv/installed
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
 	touch $@
-
-# The report is tested in a real browser; where we may, we install it.
-browser:
-	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || { \
-		if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-			apt-get update -qq && apt-get install -y -qq chromium chromium-driver >/dev/null; \
-		else echo "No Chromium and chromedriver found: the browser tests will be skipped."; fi; }
 
 clean:
 	rm -rf .venv demo-out .mypy_cache .ruff_cache .pytest_cache
