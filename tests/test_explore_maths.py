@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conftest import fake
+from outvote.commands.pollution.job import Evidence
 from outvote.commands.pollution.run import (
-    Evidence,
     _between_two_groups,
     find_suspects,
     moved_confidence,
@@ -28,9 +28,9 @@ from outvote.core.case import Data
 from outvote.core.errors import UsageError
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.explore.baselines import random_inputs
-from outvote.explore.choosing import confirming_target, searching_target
 from outvote.explore.job import Coverage, Differences, Explored, ExploreJob
 from outvote.explore.legal import legal_range, read_features, rules_for
+from outvote.explore.roles import confirming_target, searching_target
 from outvote.explore.similarity import ssim
 from outvote.explore.votes import deviating, majority
 from outvote.worker.explore.neurons import Activations, sections
@@ -196,7 +196,7 @@ def test_the_border_parts_scores_as_no_other_border_does(scores: list[float]) ->
         high = [s for s in scores if s > border]
         if not low or not high:
             return 0.0
-        return len(low) * len(high) * (np.mean(high) - np.mean(low)) ** 2
+        return float(len(low) * len(high) * (np.mean(high) - np.mean(low)) ** 2)
 
     found = between(_between_two_groups(np.array(scores)))
     assert found == pytest.approx(max(map(between, scores)), abs=1e-9)
