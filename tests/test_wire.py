@@ -205,7 +205,8 @@ def test_workers_import_nothing_from_the_current_folder(
     for name in ("json", "importlib", "types", "numpy", "socket"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'owned')!r}, 'w')\n")
     monkeypatch.chdir(tmp_path)
-    with LocalPool([fake("a")], limits=SHORT) as opened:
+    started = replace(fake("a"), python=Path(sys.executable))  # and not divided off another
+    with LocalPool([started], limits=SHORT) as opened:
         assert opened.ask("a", run_of(opened, fake_model)).ok
     assert not (tmp_path / "owned").exists()
 
