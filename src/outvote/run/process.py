@@ -34,8 +34,12 @@ from outvote.core.wire import Channel, Closed, Silence
 _BOOTSTRAP = """
 import sys
 sys.path[:] = [place for place in sys.path if place not in ("", ".")]
-import importlib.util, json
+import ctypes, importlib.util, json, os
 init, fd, parent, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), json.loads(sys.argv[4])
+if sys.platform == "linux":  # to die with the driver, before anything slow is imported
+    ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
+if os.getppid() != parent:  # it died before that
+    sys.exit(1)
 sys.path[:0] = path
 spec = importlib.util.spec_from_file_location(
     "outvote", init, submodule_search_locations=[init.rpartition("/")[0]])
