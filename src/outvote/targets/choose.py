@@ -21,16 +21,14 @@ NO_CONFIG = Config()
 
 def known_targets(config: Config = NO_CONFIG, wing: Dialect | None = None) -> dict[str, Target]:
     """Built-in targets and those of `outvote.toml`, by name; with a wing those that speak it."""
-    built_in = _built_in()
-    known = dict(built_in)
+    known = _built_in()
     for name in config.targets:
-        where = f"[targets.{name}] in {config.path or FILE_NAME}"
-        if name in built_in or versions_in(name) is not None:
+        if name in known or versions_in(name) is not None:
             raise UsageError(
-                f"{where} would change what {name!r} means, which is built in; "
-                f"give the target another name, and `extends` the one it starts from"
+                f"[targets.{name}] in {config.path or FILE_NAME} would change what {name!r} means, "
+                "which is built in; give the target another name"
             )
-        known[name] = _Tables(config).target(name, ())
+    known |= {name: _Tables(config).target(name, ()) for name in config.targets}
     return known if wing is None else {n: t for n, t in known.items() if t.dialect == wing.name}
 
 
