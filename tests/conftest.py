@@ -29,6 +29,8 @@ settings.load_profile("same")
 REAL = ("tensorflow", "jax", "torch", "openvino", "numpy")
 PLANTED = ("tensorflow", "jax", "torch")  # those for which examples/faults are written
 
+EXAMPLES = Path(__file__).parent.parent / "examples" / "faults"
+
 
 def fake(name: str, misdeed: str = "", library: str | None = None, precision: str = "") -> Target:
     """A fake target with a vote of its own; `precision` is what it declares, as JSON."""
@@ -81,9 +83,13 @@ def fake_data(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def real_pool() -> Iterator[Pool]:
+def real_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     """One worker per real backend, and one with faults planted, for all tests that need them."""
-    script = Path(__file__).with_name("planted.py")
+    faults = {p.stem: p.read_text() for p in sorted(EXAMPLES.glob("*.py"))}
+    assert faults
+    text = Path(__file__).with_name("planted.py").read_text()
+    script = tmp_path_factory.mktemp("planted") / "planted.py"
+    script.write_text(text.replace("FAULTS: dict[str, str] = {}", f"FAULTS = {faults!r}"))
     planted = [replace(BUILT_IN[name], name=f"planted-{name}", setup=script) for name in REAL]
     with LocalPool([*(BUILT_IN[name] for name in REAL), *planted]) as pool:
         for name, run in pool.start().items():

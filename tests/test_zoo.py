@@ -411,9 +411,9 @@ def test_the_command_writes_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> 
         if line.startswith("Training lenet5"):
             break
     driver.send_signal(signal.SIGINT)
-    _, err = driver.communicate(timeout=20)
+    out, err = driver.communicate(timeout=20)
     assert driver.returncode == 130, err
-    assert "outvote: stopped; 0 of 1 models are finished and kept" in err
+    assert "stopped; 0 of 1 models are finished and kept" in out
     assert "Traceback" not in err
     left = sorted(path.name for path in (tmp_path / "zoo").iterdir())
     assert left == ["residual-mlp.keras", "residual-mlp.npz"]
