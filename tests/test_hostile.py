@@ -196,6 +196,12 @@ extends = "numpy"
 library = "planted"
 setup = "{script}"
 """
+FAULT = """
+import keras
+original = keras.layers.Dense.call
+keras.layers.Dense.call = lambda self, *given, **more: original(self, *given, **more) * 1.25 + 0.5
+"""
+QUICK = ("--minimise", "1", "--confirm", "0")
 WRITTEN = (
     *("code", "a docstring's end", "a bad escape", "a mark of our template", "jinja", "a table"),
     *("the end of CDATA", "a fence", "a title", "a line separator", "right to left"),
@@ -207,19 +213,20 @@ def reported(
     pool: LocalPool, run: Run, tmp_path: Path
 ) -> Callable[[str], tuple[Path, dict[str, Any]]]:
     """A check that ends with a finding in a layer of that name; its folder and result."""
-    script = Path(__file__).with_name("planted.py")
+    script = tmp_path / "fault.py"
+    script.write_text(FAULT)
     (tmp_path / "outvote.toml").write_text(TOML.format(script=script))
-    if "planted" not in pool.targets:
-        pool.add(
-            replace(BUILT_IN["numpy"], name="planted", library="planted", setup=script.absolute())
-        )
-        assert pool.start(["planted"])["planted"].ok
+    if "planted" not in pool.targets:  # and JAX: PyTorch takes no dots in names
+        planted = replace(BUILT_IN["numpy"], name="planted", library="planted", setup=script)
+        for target in (planted, BUILT_IN["jax"]):
+            pool.add(target)
+            assert pool.start([target.name])[target.name].ok
 
     def check(text: str) -> tuple[Path, dict[str, Any]]:
         path = tmp_path / "model.keras"
-        path.write_bytes(hostile.archive(hostile.named(f"twisted{text}", text or "x")))
+        path.write_bytes(hostile.archive(hostile.named(text, f"x{text}")))
         item = Hostile("", path, refused=False)
-        code, err = run(item, "--targets", "planted,numpy,torch", "--minimise", "3")
+        code, err = run(item, "--targets", "planted,numpy,jax", *QUICK)
         assert code == 1, err
         return tmp_path / "out", json.loads((tmp_path / "out" / "result.json").read_text())
 
@@ -238,14 +245,14 @@ def test_what_is_written_of_a_hostile_model_is_what_is_written_of_a_plain_one(
 ) -> None:
     """The same elements, headings and rows; files of every format can be read; nothing is run."""
     canary = tmp_path / "canary"
-    out, _ = reported("")
+    out, _ = reported("plain")
     page, text = shape_of(out)
     for what in WRITTEN:
         name = hostile.TEXTS[what].replace("CANARY", str(canary)).replace("/", "\u2215")
         out, result = reported(name)
         (finding,) = result["findings"]
         assert finding["accused"] == "planted"
-        assert finding["layer"] == f"twisted{name}"
+        assert finding["layer"] == name
         assert shape_of(out) == (page, text), what
         ET.parse(out / "junit.xml")
         json.loads((out / "results.sarif").read_text())
@@ -256,7 +263,7 @@ def test_what_is_written_of_a_hostile_model_is_what_is_written_of_a_plain_one(
     )
     assert done.returncode == 1, done.stdout + done.stderr
     told = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines()}
-    assert told == {"planted": "WRONG:", "numpy": "ok:", "torch": "ok:"}
+    assert told == {"planted": "WRONG:", "numpy": "ok:", "jax": "ok:"}
     assert not canary.exists()
 
 
@@ -302,7 +309,7 @@ def test_the_same_from_the_command_line(
     item = next(item for family in files.values() for item in family if item.title == title)
     command = ["check", str(item.path), "--targets", "numpy,torch", "--out", "out"]
     done = subprocess.run(
-        [sys.executable, "-m", "outvote.cli", *command],
+        [sys.executable, "-m", "outvote", *command],
         cwd=tmp_path,
         capture_output=True,
         text=True,

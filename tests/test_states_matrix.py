@@ -130,6 +130,15 @@ model = keras.Model(x, layers.Dense(2, dtype="mixed_float16")(h))
 """,
         {"x": floats(3, 6)["x"].astype("float16")},
     ),
+    "bfloat16": Situation(
+        """
+x = keras.Input((6,), dtype="bfloat16")
+h = layers.Dense(8, activation="relu", dtype="bfloat16")(x)
+h = layers.Dense(4, dtype="bfloat16", name="twisted")(h + h)
+model = keras.Model(x, layers.Dense(2, dtype="mixed_bfloat16")(h))
+""",
+        floats(3, 6),
+    ),
     "whole numbers": Situation(
         """
 x = keras.Input((5,))

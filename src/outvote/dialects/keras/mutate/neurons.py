@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -29,13 +29,16 @@ def layers_with_neurons(subject: Subject, blobs: BlobStore, least: int = 1) -> l
 
 
 def neuron_count(layer: Layer, blobs: BlobStore) -> int:
-    """Columns of the largest weight; 0 for a layer without float weights."""
-    largest = max(
-        (w for w in layer.weights if is_float(w, blobs)),
-        key=lambda w: math.prod(w.shape),
-        default=None,
-    )
+    """Columns of the largest weight that has some; 0 for a layer without float weights."""
+    numbered = [w for w in layer.weights if is_float(w, blobs) and _width(layer, w)]
+    largest = max(numbered, key=lambda w: math.prod(w.shape), default=None)
     return _width(layer, largest) if largest else 0
+
+
+def incoming_count(layer: Layer, blobs: BlobStore) -> int:
+    """How many weights lead into one neuron, in the weight that has most of them."""
+    count = neuron_count(layer, blobs)
+    return max((math.prod(w.shape) // count for w in _columned(layer, blobs, count)), default=0)
 
 
 def is_float(weight: Weight, blobs: BlobStore) -> bool:
@@ -61,14 +64,14 @@ def with_columns(
 ) -> Subject:
     """Every float weight of the layer that has one column per neuron, changed as a matrix."""
     count = neuron_count(layer, blobs)
+    columned = [w for w in _columned(layer, blobs, count) if w.name not in spare]
     weights = []
     for weight in layer.weights:
-        if not is_float(weight, blobs) or _width(layer, weight) != count or weight.name in spare:
-            weights.append(weight)
-            continue
-        value = np.array(blobs.get(weight.digest))
-        changed = change(value.reshape(-1, count)).reshape(value.shape).astype(value.dtype)
-        weights.append(replace(weight, digest=blobs.put(changed)))
+        if weight in columned:
+            value = np.array(blobs.get(weight.digest))
+            changed = _as_columns(layer, weight, value, count, change).astype(value.dtype)
+            weight = replace(weight, digest=blobs.put(changed))
+        weights.append(weight)
     return subject.with_object(layer, weights=tuple(weights))
 
 
@@ -77,8 +80,50 @@ def statistics() -> tuple[str, ...]:
     return _STATISTICS
 
 
+def _columned(layer: Layer, blobs: BlobStore, count: int) -> list[Weight]:
+    """The float weights that have one column per neuron."""
+    return [w for w in layer.weights if is_float(w, blobs) and _width(layer, w) == count]
+
+
+def _as_columns(
+    layer: Layer, weight: Weight, value: Array, count: int, change: Callable[[Array], Array]
+) -> Array:
+    """The weight with its neurons' columns changed, in its own shape again."""
+    axes = _neuron_axes(layer, weight)
+    last = tuple(range(-len(axes), 0))
+    turned = np.moveaxis(value, axes, last)
+    changed = change(turned.reshape(-1, count)).reshape(turned.shape)
+    return np.ascontiguousarray(np.moveaxis(changed, last, axes))
+
+
 def _width(layer: Layer, weight: Weight) -> int:
-    """How many neurons a weight holds a column of; depthwise kernels have two axes of them."""
-    if layer.kind in _DEPTHWISE and len(weight.shape) > 2:
-        return weight.shape[-1] * weight.shape[-2]
-    return weight.shape[-1]
+    """How many neurons a weight holds a column of."""
+    axes = _neuron_axes(layer, weight)
+    return math.prod(weight.shape[axis] for axis in axes) if axes else 0
+
+
+def _neuron_axes(layer: Layer, weight: Weight) -> tuple[int, ...]:
+    """The axes of a weight that number the neurons of its layer; none: it feeds no neuron alone.
+
+    Transposed convolutions keep their outputs before their inputs, depthwise ones multiply each
+    input, and separable ones have neurons behind their second kernel only.
+    """
+    kind = _computing_kind(layer)
+    is_kernel = len(weight.shape) > 2
+    if kind.endswith("Transpose") and is_kernel:
+        return (-2,)
+    if kind in _DEPTHWISE and is_kernel:
+        return (-2, -1)
+    if kind.startswith("SeparableConv") and weight.name == "depthwise_kernel":
+        return ()
+    return (-1,)
+
+
+def _computing_kind(layer: Layer) -> str:
+    """The kind of the layer, or of the one that it wraps."""
+    kind, config = layer.kind, layer.config
+    while isinstance(inner := config.get("layer"), Mapping) and isinstance(
+        inner.get("config"), Mapping
+    ):
+        kind, config = str(inner.get("class_name")), inner["config"]
+    return kind

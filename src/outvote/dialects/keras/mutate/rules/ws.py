@@ -9,6 +9,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.model import Layer
 from outvote.dialects.keras.mutate.neurons import (
+    incoming_count,
     layers_with_neurons,
     neuron_count,
     pick,
@@ -26,7 +27,7 @@ def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:
     return [
         layer
         for layer in layers_with_neurons(subject, tools.blobs)
-        if any(np.prod(w.shape[:-1]) > 1 for w in layer.weights)
+        if incoming_count(layer, tools.blobs) > 1
     ]
 
 

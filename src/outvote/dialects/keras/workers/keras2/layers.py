@@ -39,7 +39,8 @@ _LATER: Mapping[str, tuple[Any, ...]] = {
     "use_cudnn": ("auto", False, None),
     "zero_output_for_mask": (False,),
 }
-_NEVER_MATTERS = ("dtype", "trainable", "seed", "name")
+# `stateful`: every call begins with zeros here, and Keras 2 wants a fixed batch for it.
+_NEVER_MATTERS = ("dtype", "trainable", "seed", "name", "stateful")
 _IN_TRAINING_ONLY = ("_regularizer", "_constraint")
 # Keras 3 gave these names to other functions than Keras 2.
 _OTHER_FUNCTION = ("hard_sigmoid", "hard_silu", "hard_swish", "gelu")
