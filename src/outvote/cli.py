@@ -102,3 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     for name in commands.names():
         commands.room(name, "options").add(subparsers)
     return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
