@@ -104,8 +104,12 @@ def test_float64_all_the_way_and_whole_numbers_stay_whole() -> None:
 def test_ids_and_numbers_outside_what_is_documented_get_no_answer() -> None:
     assert answer(layer_of("Embedding"), [[0, 7]], np.ones((3, 2))) is None
     assert answer(layer_of("Embedding"), [[0, -1]], np.ones((3, 2))) is None
-    holds_nan = np.array([[[1.0], [np.nan]]])
-    assert answer(layer_of("MaxPooling1D", pool_size=2), holds_nan) is None
+
+
+def test_nan_is_the_largest_of_numbers_and_is_not_dropped() -> None:
+    found = answer(layer_of("MaxPooling1D", pool_size=2), np.array([[[1.0], [np.nan]]]))
+    assert found is not None
+    assert np.isnan(found[0]).all()
 
 
 def test_exact_kinds_are_those_that_only_compare_or_move() -> None:

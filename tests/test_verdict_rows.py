@@ -410,6 +410,19 @@ def test_a_layer_that_computes_in_float32_inside_was_not_asked_in_float64(tmp_pa
     assert "torch did not compute it in float64" in found.reason
 
 
+def test_who_cannot_be_asked_in_float64_keeps_its_vote(tmp_path: Path) -> None:
+    """Two and two: that OpenVINO is not asked in float64 must not decide about NaN."""
+    given = {"tensorflow": [0.0], "openvino": [0.0], "jax": [np.nan], "torch": [np.nan]}
+    wide = {"tensorflow": [0.0], "jax": [np.nan], "torch": [np.nan]}
+    assert Case([1.0], given, wide=wide, **UNKNOWN).verdict(tmp_path).row == "undecided"
+    # Lost digits are another matter: there float64 shows what is right.
+    given = {"tensorflow": [1.2], "openvino": [1.1], "jax": [1.0], "torch": [1.0]}
+    wide = {"tensorflow": [1.0], "jax": [1.0], "torch": [1.0]}
+    found = with_moves(Case([1.0], given, wide=wide, **UNKNOWN)).verdict(tmp_path)
+    assert found.exact is not None
+    assert found.exact.source == "tensorflow and jax and torch in float64"
+
+
 def test_large_weights_excuse_nothing(tmp_path: Path) -> None:
     """The places are those of what is read, or of 1, not of the largest weight."""
     layer: Any = {**DENSE, "weights": [[[1000.0]]]}

@@ -28,7 +28,8 @@ class Coarser:
     def explains(self, times: float, layer: Layer) -> bool:
         """Whether a difference of so many times what rounding explains is rounding to these bits.
 
-        A result that float32 moves by so much moves by as many more as its places are coarser.
+        A result that float32 moves by so much moves by as many more as its places are coarser:
+        8192 times in TF32 (measured: 44 to 125 times what rounding explains, see LOST_DIGITS).
         """
         applies = self.everything or multiplies(layer)
         return applies and times < _PLACE[self.name] / PLACE["float32"]

