@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +25,7 @@ from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run, Target
+from outvote.dialects.onnx.script import script
 from outvote.dialects.onnx.targets import BUILT_IN, DEFAULT
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
@@ -105,7 +108,17 @@ def test_a_planted_fault_is_found_accused_and_made_small(
     assert (finding.layer.name, finding.layer.kind) == ("guilty", operator)
     assert finding.kind == kind
     assert finding.proof is not None
-    assert [layer.kind for layer in finding.proof.specimen.model.layers] == [operator]
+    specimen = finding.proof.specimen
+    assert [layer.kind for layer in specimen.model.layers] == [operator]
+    assert specimen.numbers <= 24
+    text = script(finding, {t.name: t for t in (*HONEST, PLANTED)}, pool, tmp_path)
+    assert text is not None
+    path = tmp_path / "repro.py"
+    path.write_text(text)
+    done = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert [name for name, line in lines.items() if "WRONG" in line] == ["planted"], done.stdout
 
 
 def test_a_hang_is_an_outcome(pool: Pool, tmp_path: Path) -> None:
@@ -207,6 +220,15 @@ def test_numbers_without_a_dimension_keep_their_shape(pool: Pool, tmp_path: Path
             (),
             4.0,
         ), name
+
+
+def test_an_input_without_a_dimension_stays_one(pool: Pool, tmp_path: Path) -> None:
+    node = helper.make_node("Add", ["x", "y"], ["z"])
+    proto = model([node], [value("x", []), value("y", [2])], [value("z", [2])])
+    data = {"x0": floats(3), "x1": floats([1, 2])}
+    found = checked(pool, proto, tmp_path, data=data)
+    assert found.verdict == "consistent"
+    assert {o.arrays[0].tolist() == [4, 5] for o in found.outputs.values()} == {True}
 
 
 def test_what_a_runtime_lacks_is_a_gap_not_an_error(pool: Pool, tmp_path: Path) -> None:

@@ -220,7 +220,8 @@ def _fit_input(array: Array, name: str, item: Input, allow_nan: bool) -> Array:
             f"{name} holds NaN or infinity (first at instance {_first_bad(array, item)}); "
             "clean the data, or add --allow-nan if that is what you test"
         )
-    return np.ascontiguousarray(array.astype(target, copy=False))
+    # Not ascontiguousarray, which gives a number without a dimension one.
+    return np.asarray(array.astype(target, copy=False), order="C")
 
 
 def _first_bad(array: Array, item: Input) -> int:

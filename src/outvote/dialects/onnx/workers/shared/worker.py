@@ -47,6 +47,7 @@ class OnnxWorker:
             ask.StepLayer: self.step,
             ask.CallLayer: self.call,
             ask.CloseSession: self.close_session,
+            ask.TellDefaults: self.tell_defaults,
         }
 
     def is_gap(self, error: Exception) -> bool:
@@ -136,6 +137,14 @@ class OnnxWorker:
     def close_session(self, request: ask.CloseSession) -> ask.Done:
         self._session = None
         return ask.Done()
+
+    def tell_defaults(self, request: ask.TellDefaults) -> ask.DefaultsTold:
+        """What attributes are when a node does not have them."""
+        from outvote.dialects.onnx.workers.shared.schemas import defaults_of
+
+        return ask.DefaultsTold(
+            defaults={layer.name: defaults_of(layer) for layer in request.model.layers}
+        )
 
     def _part(
         self, model: Model, feeds: list[State], jitter: int | None, shown: Sequence[Ref]

@@ -1,0 +1,244 @@
+"""Writes repro.py: a short script that needs onnx, numpy and the runtimes, and proves a finding."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.blobs import BlobStore
+from outvote.core.files import save_npz
+from outvote.core.model import REF, Input, Json, Layer, Model, Ref
+from outvote.core.source import filled, keywords, literal, one_line
+from outvote.core.target import Target
+from outvote.dialects.onnx.nouns.node import WEIGHT, operator_of, origin_of, tensors_of
+from outvote.dialects.onnx.nouns.types import CODES, is_narrow
+from outvote.findings.finding import Finding, Proof
+from outvote.localize.isolated import Fault
+from outvote.run.pool import Pool
+from outvote.triage.plain import expression
+
+_TEMPLATES = Path(__file__).parent / "templates"  # repro.py, and how each runtime runs a graph
+_LEVELS = {
+    "eager": "ORT_DISABLE_ALL",
+    "basic": "ORT_ENABLE_BASIC",
+    "extended": "ORT_ENABLE_EXTENDED",
+    "all": "ORT_ENABLE_ALL",
+}
+_FROM_FILE = """\
+model = onnx.load(os.path.join(os.path.dirname(__file__), "model.onnx"))
+with np.load(os.path.join(os.path.dirname(__file__), "inputs.npz")) as file:
+    x = [file[name] for name in file.files]"""
+
+
+class _Unwritable(Exception):  # noqa: N818 - a limit of the script, not an error
+    """The graph holds what cannot be typed: sub-graphs, functions, types that NumPy lacks."""
+
+
+def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: Path) -> str | None:
+    """The text of repro.py; arrays too long to be written out go to arrays.npz beside it."""
+    proof = finding.proof
+    if proof is None:
+        return None
+    writer = _Writer(proof.specimen.model, proof.specimen.inputs, pool.blobs)
+    try:
+        body, inputs = writer.body(), ", ".join(writer.inputs)
+    except _Unwritable:
+        if _is_narrow(proof.specimen.model):
+            return None
+        body, inputs = _FROM_FILE.splitlines(), "*x"
+    expected, source = _expected(finding, proof)
+    shown = {n: targets[n] for n in (*proof.observed.outputs, *proof.observed.failures)}
+    text = _filled(
+        finding.title,
+        shown,
+        body,
+        inputs,
+        writer.array(expected) if expected is not None else "None",
+        source,
+        max(proof.observed.tolerance, 1e-12),
+    )
+    if writer.files:
+        save_npz(folder / "arrays.npz", writer.files)
+    return text
+
+
+def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
+    """A script that runs the model file in the folder on the targets that took part."""
+    shown = {n: t for n, t in targets.items() if n in (*fault.outputs, *fault.failures)}
+    names = [n for n in (fault.vote.majority or fault.outputs) if n in fault.outputs]
+    writer = _Writer(None, (), None)
+    told = writer.array(fault.outputs[names[0]].arrays[0]) if names else "None"
+    if writer.files:
+        save_npz(folder / "arrays.npz", writer.files)
+    title = f"{fault.layer.kind} node {fault.layer.name!r}"
+    source = f"{', '.join(names)}" or "nobody: the others refuse it"
+    return _filled(
+        title, shown, _FROM_FILE.splitlines(), "*x", told, source, float(fault.tolerance)
+    )
+
+
+def _filled(
+    title: str,
+    shown: Mapping[str, Target],
+    body: Sequence[str],
+    inputs: str,
+    expected: str,
+    source: str,
+    tolerance: float,
+) -> str:
+    kinds = sorted({target.worker for target in shown.values()})
+    runners = [(_TEMPLATES / f"{kind}.py.txt").read_text(encoding="utf-8") for kind in kinds]
+    table = ", ".join(f'"{kind}": {kind}' for kind in kinds)
+    told = [f"    {name!r}: {_environment(name, target)!r}," for name, target in shown.items()]
+    return filled(
+        _TEMPLATES / "repro.py.txt",
+        {
+            "TITLE": one_line(title),
+            "TARGETS": "\n".join(["{", *told, "}"]),
+            "EXPECTED": expected,
+            "SOURCE": one_line(source),
+            "BODY": "\n    ".join(body),
+            "INPUTS": inputs,
+            "RUNNERS": "\n".join([*runners, f"RUNNERS = {{{table}}}"]),
+            "OUTPUT": "0",
+            "TOLERANCE": f"{tolerance:.2g}",
+        },
+    )
+
+
+def _environment(name: str, target: Target) -> dict[str, str]:
+    env = {"TARGET": name, "RUNTIME": target.worker, **target.env}
+    if target.worker == "onnxruntime":
+        env["LEVEL"] = _LEVELS[target.mode]
+    if target.mode == "fast":
+        env["FAST"] = "1"
+    if target.python is not None:
+        env["PYTHON"] = str(target.python.absolute())
+    if target.setup is not None:
+        env["SETUP"] = str(target.setup.absolute())
+    return env
+
+
+def _expected(finding: Finding, proof: Proof) -> tuple[Array | None, str]:
+    """What a right target gives, and who says so; None: a right one refuses."""
+    seen = proof.observed
+    if finding.kind == "shape" and seen.failures:
+        return None, "the others, which refuse this with an exception"
+    names = [n for n in (seen.vote.majority or seen.outputs) if n in seen.outputs]
+    if proof.expected is not None and finding.triage == "bug":
+        given = seen.outputs[names[0]].arrays if names else ()
+        dtype = given[0].dtype if given else np.float64
+        return proof.expected.arrays[0].astype(dtype), proof.source
+    if not names:
+        return None, "nobody: no target gives a result"
+    told = "what they agree on" if seen.vote.decided else "one side's answer: it is undecided"
+    agree = ", ".join(names if seen.vote.decided else names[:1])
+    return seen.outputs[names[0]].arrays[0], f"{agree}: {told}"
+
+
+def _is_narrow(model: Model) -> bool:
+    return any(is_narrow(item.dtype) for item in model.inputs)
+
+
+@dataclass
+class _Writer:
+    """The lines that build a graph.
+
+    Names come from a file that nobody vouches for: tensors and constants are numbered.
+    """
+
+    model: Model | None
+    arrays: Sequence[Array]
+    blobs: BlobStore | None
+    files: dict[str, Array] = field(default_factory=dict)
+    _names: dict[Ref, str] = field(default_factory=dict)
+    _constants: list[str] = field(default_factory=list)
+
+    @property
+    def inputs(self) -> list[str]:
+        return [f"x{i}" for i in range(len(self.arrays))]
+
+    def array(self, array: Array) -> str:
+        text = expression(array)
+        if text is None:
+            name = f"array{len(self.files)}"
+            self.files[name] = array
+            return f'np.load(os.path.join(os.path.dirname(__file__), "arrays.npz"))["{name}"]'
+        return text
+
+    def body(self) -> list[str]:
+        assert self.model is not None
+        model = self.model
+        lines = [f"{n} = {self.array(a)}" for n, a in zip(self.inputs, self.arrays, strict=True)]
+        self._names = {Ref(i.name): n for i, n in zip(model.inputs, self.inputs, strict=True)}
+        nodes = [self._node(layer, number) for number, layer in enumerate(model.layers)]
+        told = [self._input(*pair) for pair in zip(model.inputs, self.arrays, strict=True)]
+        outputs = [
+            f"onnx.ValueInfoProto(name={self._names[r]!r})" for r in dict.fromkeys(model.outputs)
+        ]
+        opset = {d: v for layer in model.layers for d, v in origin_of(layer).opset.items()}
+        imports = [f"helper.make_opsetid({d!r}, {v})" for d, v in opset.items()]
+        ir = max(origin_of(layer).ir for layer in model.layers)
+        return [
+            *lines,
+            f"nodes = {_listed(nodes)}",
+            f"constants = {_listed(self._constants)}",
+            f"inputs = {_listed(told)}",
+            f"graph = helper.make_graph(nodes, 'graph', inputs, [{', '.join(outputs)}], constants)",
+            f"opset = [{', '.join(imports)}]",
+            f"model = helper.make_model(graph, opset_imports=opset, ir_version={ir})",
+        ]
+
+    def _input(self, item: Input, array: Array) -> str:
+        if is_narrow(item.dtype):
+            raise _Unwritable
+        name = self._names[Ref(item.name)]
+        return f"helper.make_tensor_value_info({name!r}, {CODES[item.dtype]}, {list(array.shape)})"
+
+    def _node(self, layer: Layer, number: int) -> str:
+        origin = origin_of(layer)
+        if layer.kwargs or origin.functions:
+            raise _Unwritable
+        reads = [self._argument(layer, item) for item in layer.args]
+        gives = [""] * (max(origin.outputs) + 1)
+        for place, found in zip(origin.outputs, tensors_of(origin, layer.name), strict=True):
+            gives[place] = self._names[found] = f"y{number}" if not place else f"y{number}_{place}"
+        domain, operator = operator_of(layer.kind)
+        named = {name: self._attribute(layer, value) for name, value in layer.config.items()}
+        if domain:
+            named["domain"] = repr(domain)
+        more = "".join(f", {text}" for text in keywords(named))
+        return f"helper.make_node({operator!r}, {reads}, {gives}{more})"
+
+    def _argument(self, layer: Layer, item: Json) -> str:
+        if item is None:
+            return ""
+        if REF in item:
+            return self._names[Ref(*item[REF])]
+        name = f"w{len(self._constants)}"
+        self._constants.append(self._constant(layer, item, name))
+        return name
+
+    def _attribute(self, layer: Layer, value: Json) -> str:
+        if isinstance(value, Mapping):
+            return self._constant(layer, value, "")
+        if isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value):
+            raise _Unwritable
+        return literal(list(value) if isinstance(value, tuple) else value)
+
+    def _constant(self, layer: Layer, item: Mapping[str, Any], name: str) -> str:
+        if WEIGHT not in item or "type" in item or self.blobs is None:
+            raise _Unwritable
+        array = np.asarray(self.blobs.get(layer.weights[item[WEIGHT]].digest))
+        return f"numpy_helper.from_array({self.array(array)}, {name!r})"
+
+
+def _listed(items: Sequence[str]) -> str:
+    if not items:
+        return "[]"
+    return "[\n" + "".join(f"        {item},\n" for item in items) + "    ]"
