@@ -75,7 +75,7 @@ def test_help_has_examples_and_loads_nothing_heavy(command: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--constraint", "glue"], "is neither one of light, occlusion"),
+        (["--constraint", "glue"], "is neither one of add-only, blackout"),
         (["--range", "1,0"], "expected LOW,HIGH with LOW < HIGH"),
         (["--rectangle", "big"], "expected HEIGHTxWIDTH"),
         (["--threshold", "2"], "expected a share from 0 to 1"),

@@ -18,9 +18,11 @@ from outvote.core.protocol import Hello
 from outvote.core.target import Run, Target
 from outvote.run.process import Limits
 
-CONSTRAINTS = ("light", "occlusion", "blackout", "add-only", "integer", "none")
-IN_LEVELS = ("light", "occlusion", "blackout", "none")  # their step counts in 255ths of the range
-# DeepXplore, table 2: λ1, λ2 and s by domain. Add-only: s is how many features a move adds.
+_FOLDER = Path(__file__).parent.parent / "worker" / "explore" / "constraints"
+# Found by their files, of which only the names are read here: they belong to the workers.
+CONSTRAINTS = tuple(sorted(f.stem.replace("_", "-") for f in _FOLDER.glob("[a-z]*.py")))
+# DeepXplore, table 2: λ1, λ2 and s by domain. Add-only: s is how many features a move adds. Of all
+# others s counts in 255ths of the range.
 DEFAULTS: Mapping[str, tuple[float, float, float]] = {
     "integer": (2.0, 0.1, 0.1),
     "add-only": (1.0, 0.5, 1.0),

@@ -13,7 +13,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.protocol import Rules
-from outvote.explore.job import IN_LEVELS, ExploreJob
+from outvote.explore.job import DEFAULTS, ExploreJob
 
 _USUAL_RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0))
 _PICTURES_ONLY = ("occlusion", "blackout")
@@ -124,7 +124,7 @@ def rules_for(
         if job.constraint == "add-only":
             _require_binary(array, named)
         step = job.hyperparameters[2]
-        if job.constraint in IN_LEVELS or job.constraint.endswith(".py"):
+        if job.constraint not in DEFAULTS:
             step *= float(np.max(named["high"] - named["low"])) / 255
         contiguous = {name: np.ascontiguousarray(value) for name, value in named.items()}
         rules.append(Rules(step=step, rectangle=_rectangle(job, array), **contiguous))

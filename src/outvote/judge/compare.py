@@ -11,14 +11,9 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.outputs import Outputs
 from outvote.core.truth import Truth
-from outvote.judge.distances import (
-    accuracy,
-    distance_class,
-    distance_mad,
-    distance_relative,
-    looks,
-)
-from outvote.judge.patterns import Pattern, pattern_class, pattern_mad, pattern_relative
+from outvote.judge.distances import accuracy, distance_relative
+from outvote.judge.metrics import Rivals, all_metrics
+from outvote.judge.patterns import Pattern
 from outvote.judge.tolerance import (
     CLASS_THRESHOLD,
     ELEMENT,
@@ -26,10 +21,9 @@ from outvote.judge.tolerance import (
     NOISE_FACTOR,
     P_PERCENT,
     TOP_K,
-    model_tolerance,
 )
 
-METRICS = ("class", "mad", "relative")
+METRICS = tuple(all_metrics())
 
 
 @dataclass(frozen=True)
@@ -158,18 +152,21 @@ def _measure(
 ) -> Sequence[Measured]:
     needed = max(1.0, settings.p / 100 * len(x))
     found = []
-    if "class" in settings.metrics and truth.labels is not None:
-        d = distance_class(truth.labels, x, y, settings.k)
-        pattern = pattern_class(d, settings.k)
-        found.append(Measured("class", index, settings.class_threshold, d, pattern, needed))
-    if "mad" in settings.metrics and truth.kind != "none":
-        d = distance_mad(truth, x, y)
-        found.append(Measured("mad", index, settings.mad_threshold, d, pattern_mad(d), needed))
-    if "relative" in settings.metrics:
-        d, elements = looks(x, y, dtype)
-        limit = model_tolerance(dtype) if settings.tolerance is None else settings.tolerance
-        pattern = pattern_relative(d)
-        found.append(Measured("relative", index, limit, d, pattern, needed, elements))
+    for metric in all_metrics().values():
+        if metric.NAME not in settings.metrics or truth.kind not in metric.NEEDS:
+            continue
+        read = metric.measure(Rivals(x, y, dtype, truth), settings)
+        found.append(
+            Measured(
+                metric.NAME,
+                index,
+                read.threshold,
+                read.distances,
+                read.pattern,
+                needed,
+                read.elements,
+            )
+        )
     return found
 
 

@@ -13,6 +13,7 @@ from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.truth import Truth
 from outvote.judge.compare import Settings
+from outvote.judge.metrics import all_metrics
 from outvote.judge.truth import interpret
 from outvote.run.pool import Pool
 
@@ -39,8 +40,7 @@ def _data(job: Job, model: Model, arrays: Mapping[str, Array] | None) -> Data:
 
 
 def _require_metric(settings: Settings, truth: Truth) -> None:
-    applies = {"class": truth.kind == "labels", "mad": truth.kind != "none", "relative": True}
-    if not any(applies[name] for name in settings.metrics):
+    if not any(truth.kind in all_metrics()[name].NEEDS for name in settings.metrics):
         raise UsageError(
             f"--metric {','.join(settings.metrics)} needs ground truth that the data does not "
             f"have (y: {truth.kind}); add y to the data or use --metric relative"

@@ -18,8 +18,6 @@ from outvote.core.protocol import Rules
 Memory = dict[str, Array]
 Move = Callable[[Array, Array, Array, Memory, Rules], Array]
 
-BUILT_IN = ("light", "occlusion", "blackout", "add-only", "integer", "none")
-
 
 def built_in(name: str) -> Move:
     """The constraint of that name."""
