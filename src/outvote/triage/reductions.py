@@ -70,7 +70,7 @@ def fewer_layers(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
         begun = _begun_at(specimen, position, builder)
         if begun is not None:
             yield begun
-    for position in _halves(size - 1):
+    for position in (*_halves(size - 1), 0):
         cut = prefix(specimen.model, size - 2 - position)
         yield _used_inputs(Specimen(cut, specimen.inputs))
     for layer in reversed(layers):
