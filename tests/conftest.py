@@ -25,6 +25,7 @@ from outvote.run.process import Process
 # The same draws every time, no clock, nothing kept between runs: what fails, fails again.
 settings.register_profile("same", deadline=None, derandomize=True, max_examples=40, database=None)
 settings.load_profile("same")
+pytest.register_assert_rewrite("worker_contract")  # it asserts, and is no test file
 
 REAL = ("tensorflow", "jax", "torch", "openvino", "numpy")
 PLANTED = ("tensorflow", "jax", "torch")  # those for which examples/faults are written

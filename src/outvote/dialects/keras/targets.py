@@ -47,10 +47,15 @@ def _keras(
         backend=name,
         packages=("keras", needs),
         extra=needs,
-        capabilities=_KERAS3 | can,
+        capabilities=_shown(_KERAS3 | can, costs),
         costs=costs,
         **more,
     )
+
+
+def _shown(capabilities: frozenset[str], costs: frozenset[str]) -> frozenset[str]:
+    """A graph that is compiled as a whole shows no hidden layers."""
+    return capabilities - {"watch"} if "compiles" in costs else capabilities
 
 
 _WIDE_AND_TRAINS = _TRAINS | {"float64"}
@@ -73,6 +78,7 @@ def _mode(
         name=f"{base.name}:{mode}",
         mode=mode,
         library=library or base.library,
+        capabilities=_shown(base.capabilities, costs),
         costs=base.costs | costs,
     )
 

@@ -57,7 +57,8 @@ class OpenCv:
         except cv2.error as error:  # so it says that there is something it has not
             raise NotImplementedError(str(error)) from error
         if net.empty():
-            raise NotImplementedError("OpenCV has no layers for some of these operators")
+            kinds = ", ".join(sorted({node.op_type for node in typed.proto.graph.node}))
+            raise NotImplementedError(f"OpenCV has no layers for some of these operators: {kinds}")
         return _Net(net, typed)
 
 

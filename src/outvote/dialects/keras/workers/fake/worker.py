@@ -86,6 +86,8 @@ class FakeWorker:
         data = json.loads(self._context.blobs.get(request.file.digest).tobytes())
         if data.get("class_name") != "FakeModel":
             raise Refused(f"{request.file.name} is not a model of the fake target")
+        if "saved" in data:
+            return self._read_again(data)
         layers = tuple(self._layer(item) for item in data["layers"])
         name = data["layers"][-1]["name"]
         shape, dtype = tuple(data["input"]), data.get("dtype", "float32")
@@ -115,9 +117,24 @@ class FakeWorker:
         )
 
     def save(self, request: ask.Save) -> ask.Saved:
+        """A file of a form of its own: the model as it is, and its weights."""
+        blobs = self._context.blobs
+        digests = {weight.digest for layer in request.model.layers for weight in layer.weights}
+        weights = {digest: blobs.get(digest).tolist() for digest in sorted(digests)}
+        data = {"class_name": "FakeModel", "saved": request.model.to_json(), "weights": weights}
         path = self._context.folder / "model.json"
-        path.write_text(json.dumps(request.model.to_json()))
+        path.write_text(json.dumps(data))
         return ask.Saved(file=self._context.taken(path))
+
+    def _read_again(self, data: Any) -> ask.ModelRead:
+        """What `save` wrote."""
+        for values in data["weights"].values():
+            self._context.blobs.put(np.array(values, np.float32))
+        model = Model.from_json(data["saved"])
+        free = any(None in item.shape[1:] for item in model.inputs)
+        specs = {} if free else self._specs(model)
+        shapes = [list(specs[ref.producer][0][0]) for ref in model.outputs] if specs else []
+        return ask.ModelRead(model=model, output_shapes=shapes, specs=specs)
 
     def run(self, request: ask.RunModel) -> ask.Ran:
         model, rows = request.model, request.rows
