@@ -242,7 +242,17 @@ def fuzz() -> dict[str, Any]:
             **{"looks": 3, "refused_draws": 0, "recycled": 0},
         },
         "samples": [[1, "a", 0.1, 1 << 20, 0], [8, "a", 0.1, 1 << 20, 0]],
-        "bugs": [{"target": "patched", "kind": "inconsistency", "by_mutants": 1, "by_seeds": 0}],
+        "bugs": [
+            {
+                "target": "patched",
+                "kind": "inconsistency",
+                "by_mutants": 1,
+                "by_seeds": 0,
+                "initial_only": 0,
+                "mutants": 6.0,
+                "seconds": 1.2,
+            }
+        ],
         "comparison": None,
     }
 

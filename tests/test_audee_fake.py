@@ -21,7 +21,7 @@ from outvote.run.process import Limits
 from outvote.search.audee import SHARES
 from outvote.search.genetic import GeneticSettings
 from outvote.search.registry import strategy
-from outvote.search.strategy import Choice, Memory, Offspring
+from outvote.search.strategy import Choice, Experience, Offspring
 
 
 @pytest.fixture
@@ -160,8 +160,8 @@ def test_rules_that_a_strategy_does_not_have_are_refused(seed: Path, tmp_path: P
 RULES = {**dict.fromkeys(["LA", "GF"], "lemon"), **dict.fromkeys(SHARES, "audee")}
 
 
-def memory() -> Memory:
-    return Memory.new({1: 1.0}, RULES, 0)
+def memory() -> Experience:
+    return Experience.new({1: 1.0}, RULES, 0)
 
 
 def test_the_bandit_turns_to_the_strategy_that_finds() -> None:
@@ -175,7 +175,7 @@ def test_the_bandit_turns_to_the_strategy_that_finds() -> None:
         mixed.tell(choice, Offspring(number + 2, 0.0, breeds=False, found=int(found)))
     assert {"lemon", "random", "audee"} == set(chosen)
     assert chosen[150:].count("audee") > 100
-    restored = strategy("mixed", Memory.restored(json.loads(json.dumps(mixed.state()))))
+    restored = strategy("mixed", Experience.restored(json.loads(json.dumps(mixed.state()))))
     assert restored.ask() == mixed.ask()
 
 
@@ -207,7 +207,7 @@ def test_half_of_the_choices_fall_on_seeds_whatever_joined() -> None:
     alone = strategy("audee", memory())
     for number in range(2, 100):
         assert alone.tell(Choice(1, "NET"), Offspring(number, 0.0))
-    again = strategy("audee", Memory.restored(json.loads(json.dumps(alone.state()))))
+    again = strategy("audee", Experience.restored(json.loads(json.dumps(alone.state()))))
     for asked in (alone, again):
         parents = [asked.ask().parent for _ in range(400)]
         assert parents.count(1) == pytest.approx(200, abs=40)

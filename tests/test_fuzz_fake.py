@@ -77,6 +77,9 @@ def test_a_fault_in_a_kind_that_only_mutants_hold_is_found_once_and_named(
     assert finding["triage"] == "bug"
     assert finding["count"] > 1
     assert finding["found_by"] == "mutant"
+    (bug,) = result["bugs"]
+    assert (bug["by_mutants"], bug["mutants"]) == (1, finding["first"] - 1)
+    assert 0 < bug["seconds"] < finding["first_at"]
     assert finding["lineage"][0]["rule"] is None
     assert finding["lineage"][-1]["mutant"] == finding["first"]
     assert "Rescaling" in finding["lineage"][-1]["new"]
@@ -101,7 +104,11 @@ def test_a_fault_of_the_seed_is_not_the_mutants_merit(
     (finding,) = (f for f in result["findings"] if f["layer_kind"] == "Dense")
     assert (finding["found_by"], finding["first"]) == ("seed", 1)
     assert [step["rule"] for step in finding["lineage"]] == [None]
-    assert result["bugs"][0]["by_seeds"] == 1
+    (bug,) = result["bugs"]
+    assert (bug["by_seeds"], bug["initial_only"]) == (1, 0)  # mutants show it too
+    job = job_of(fake_model, fake_data, one_that("lie:d2"), budget=Budget(mutants=0))
+    (bug,) = start(job, tmp_path / "seeds alone")["bugs"]
+    assert (bug["by_seeds"], bug["initial_only"], bug["mutants"]) == (1, 1, None)
 
 
 def test_a_layer_that_feeds_nothing_is_compared_on_more_than_the_first_input(

@@ -21,15 +21,15 @@ from outvote.core.target import Outcome, Run
 from outvote.core.truth import Truth
 from outvote.dialects.keras.mutate.maker import Maker
 from outvote.search.registry import strategy
-from outvote.search.strategy import Choice, Memory, Offspring
+from outvote.search.strategy import Choice, Experience, Offspring
 from outvote.store.store import Sample
 from outvote.store.strongest import Strongest
 
 RULES = dict.fromkeys("ABCD", "lemon")
 
 
-def memory(seed: int = 0) -> Memory:
-    return Memory.new({1: 10.0}, RULES, seed)
+def memory(seed: int = 0) -> Experience:
+    return Experience.new({1: 10.0}, RULES, seed)
 
 
 def test_a_mutant_joins_when_it_amplifies_its_seed() -> None:

@@ -10,7 +10,7 @@ import pytest
 from outvote.campaign.probes.prober import GROUP, PROBES
 from outvote.mutate.registry import all_rules
 from outvote.search.registry import strategies, strategy
-from outvote.search.strategy import Choice, Memory, Offspring, Strategy
+from outvote.search.strategy import Choice, Experience, Offspring, Strategy
 
 STRATEGIES = strategies()
 RULES = {
@@ -23,7 +23,7 @@ IN_VAIN = 2000  # choices after which a campaign gives up
 
 
 def made(name: str, seed: int = 0) -> Strategy:
-    return strategy(name, Memory.new(SEEDS, RULES, seed))
+    return strategy(name, Experience.new(SEEDS, RULES, seed))
 
 
 def go_on(asked: Strategy, first: int, count: int) -> list[Choice]:
@@ -83,7 +83,7 @@ def test_it_is_restored_as_if_it_had_not_stopped_and_a_seed_repeats_it(name: str
     assert go_on(made(name), 100, 60) == first
     assert go_on(made(name, seed=1), 100, 60) != first
     state = json.loads(json.dumps(one.state()))
-    assert go_on(strategy(name, Memory.restored(state)), 200, 60) == go_on(one, 200, 60)
+    assert go_on(strategy(name, Experience.restored(state)), 200, 60) == go_on(one, 200, 60)
 
 
 @pytest.mark.parametrize("name", list(STRATEGIES))

@@ -22,7 +22,7 @@ from outvote.core.errors import UsageError
 from outvote.core.target import Run
 from outvote.run.pool import Pool
 from outvote.search.registry import strategy
-from outvote.search.strategy import Choice, Memory, Offspring
+from outvote.search.strategy import Choice, Experience, Offspring
 from outvote.store.rows import Birth
 from outvote.store.store import Sample, Store
 from outvote.store.strongest import Strongest
@@ -80,7 +80,7 @@ class Campaign:
         self._rules = chosen_rules(job.rules, job.dialect)
         self._family = Family(equipment.seeds, store.births(), self._rules, equipment.tools)
         self._prober = Prober(job, equipment.pool, equipment.runner.names, equipment.tools)
-        self._strategy = strategy(job.strategy, Memory.restored(store.fact("state")))
+        self._strategy = strategy(job.strategy, Experience.restored(store.fact("state")))
         self._strongest = Strongest.restored(store.fact("strongest"))
         self._accs = {row.number: row.acc or 0.0 for row in rows if row.rule is None}
         self._next = max(row.number for row in rows) + 1

@@ -21,7 +21,7 @@ from outvote.core.result import target_head
 from outvote.core.target import Run
 from outvote.mutate.tools import Tools, tools_for
 from outvote.run.pool import Pool
-from outvote.search.strategy import Memory
+from outvote.search.strategy import Experience
 from outvote.store.store import Row, Sample, Store
 from outvote.store.strongest import Strongest
 
@@ -129,4 +129,4 @@ def _begin(equipment: Equipment) -> None:
         row = row_of(initial, answered, True, equipment.totals.seconds)
         tried.append(Tried(initial, answered, row))
     job = equipment.job
-    equipment.keep(tried, Memory.new(accs, rules_of(job), job.seed).state(), strongest)
+    equipment.keep(tried, Experience.new(accs, rules_of(job), job.seed).state(), strongest)

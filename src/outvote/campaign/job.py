@@ -27,11 +27,9 @@ class Budget:
 
     def spent(self, mutants: int, seconds: float, coverage: float) -> float:
         """Which share of it is spent, by what is nearest to its end."""
-        return max(
-            0.0 if self.mutants is None else mutants / max(1, self.mutants),
-            0.0 if self.seconds is None else seconds / self.seconds,
-            0.0 if self.coverage is None else coverage / self.coverage,
-        )
+        amounts = ((mutants, self.mutants), (seconds, self.seconds), (coverage, self.coverage))
+        limited = [(spent, limit) for spent, limit in amounts if limit is not None]
+        return max((spent / limit if limit else 1.0 for spent, limit in limited), default=0.0)
 
 
 @dataclass(frozen=True)

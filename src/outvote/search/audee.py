@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from outvote.search.strategy import Choice, Memory, Offspring
+from outvote.search.strategy import Choice, Experience, Offspring
 
 NAME = "audee"
 GROUPS = (NAME,)  # of the rules that it uses
@@ -22,7 +22,7 @@ _BRED = 0.5  # of the choices, from variants; the others from the seeds
 class Audee:
     """Any model; rules by fixed shares. Variants that run breed; what was searched does not."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Experience) -> None:
         self._memory = memory
 
     def ask(self) -> Choice:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from outvote.search.strategy import Choice, Memory, Offspring
+from outvote.search.strategy import Choice, Experience, Offspring
 
 NAME = "lemon"
 GROUPS = (NAME,)  # of the rules that it uses
@@ -14,7 +14,7 @@ P = 0.08  # of the geometric distribution over the ranks of the rules (section 4
 class Lemon:
     """Roulette wheel over seeds (equations 4, 5), Metropolis-Hastings over rules (equation 6)."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Experience) -> None:
         self._memory = memory
 
     def ask(self) -> Choice:

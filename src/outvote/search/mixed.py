@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from outvote.search import audee, layers, lemon, random
-from outvote.search.strategy import Choice, Memory, Offspring, Strategy
+from outvote.search.strategy import Choice, Experience, Offspring, Strategy
 
 NAME = "mixed"
 _ARMS = (lemon, random, audee, layers)
@@ -24,7 +24,7 @@ _PATIENCE = 20  # choices in a row whose rule does not apply, before the others 
 class Mixed:
     """Asks the strategy with the best upper bound of its yield."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self, memory: Experience) -> None:
         self._memory = memory
         self._arms: dict[str, Strategy] = {
             arm.NAME: arm.STRATEGY(memory)

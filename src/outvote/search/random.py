@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from outvote.search.strategy import Choice, Memory, Offspring
+from outvote.search.strategy import Choice, Experience, Offspring
 
 NAME = "random"
 GROUPS = ("lemon",)  # of the rules that it uses
@@ -14,7 +14,7 @@ GROUPS = ("lemon",)  # of the rules that it uses
 class Unguided:
     """Any seed, any rule; every mutant that runs may breed."""
 
-    def __init__(self, memory: Memory, groups: Sequence[str] = GROUPS) -> None:
+    def __init__(self, memory: Experience, groups: Sequence[str] = GROUPS) -> None:
         self._memory = memory
         self._rules = sorted(rule for group in groups for rule in memory.rules_of(group))
 

@@ -1,6 +1,6 @@
 """The strategies, found by their folder: each file with a NAME is one.
 
-It also has `GROUPS`, of the rules that it uses, and `STRATEGY`, which is made of a `Memory`.
+It also has `GROUPS`, of the rules that it uses, and `STRATEGY`, which is made of an `Experience`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from outvote import search
 from outvote.core.errors import UsageError
-from outvote.search.strategy import Memory, Strategy
+from outvote.search.strategy import Experience, Strategy
 
 
 def strategies() -> dict[str, Any]:
@@ -31,6 +31,6 @@ def find_strategy(name: str) -> Any:
     return known[name]
 
 
-def strategy(name: str, memory: Memory) -> Strategy:
+def strategy(name: str, memory: Experience) -> Strategy:
     made: Strategy = find_strategy(name).STRATEGY(memory)
     return made

@@ -65,7 +65,7 @@ class Tally:
 
 
 @dataclass
-class Memory:
+class Experience:
     """What a strategy knows. It is saved and restored as a whole."""
 
     members: list[Member]
@@ -81,12 +81,12 @@ class Memory:
         return [name for name in self.tallies if self.groups[name] == group]
 
     @staticmethod
-    def new(seeds: Mapping[int, float], rules: Mapping[str, str], seed: int) -> Memory:
+    def new(seeds: Mapping[int, float], rules: Mapping[str, str], seed: int) -> Experience:
         """For the initial models, given with their ACC, and the rules, given with their group."""
         members = [Member(number, acc) for number, acc in seeds.items()]
         rng = np.random.default_rng([seed, 0x5EA6C8])
         tallies = {rule: Tally() for rule in sorted(rules)}
-        return Memory(members, len(members), tallies, dict(rules), rng)
+        return Experience(members, len(members), tallies, dict(rules), rng)
 
     def learn(self, choice: Choice, offspring: Offspring) -> bool:
         """Count a choice that gave a mutant; True when the mutant amplifies (Algorithm 1)."""
@@ -119,10 +119,10 @@ class Memory:
         }
 
     @staticmethod
-    def restored(state: Mapping[str, Any]) -> Memory:
+    def restored(state: Mapping[str, Any]) -> Experience:
         rng = np.random.default_rng()
         rng.bit_generator.state = state["rng"]
-        return Memory(
+        return Experience(
             [Member(*row) for row in state["members"]],
             state["seeds"],
             {name: Tally(*row) for name, row in state["tallies"].items()},

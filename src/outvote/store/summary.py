@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Any
 
 from outvote.core.result import head
@@ -56,7 +57,7 @@ def fuzz_result(store: Store) -> dict[str, Any]:
         "throughput": _throughput(mutants, seconds),
         "time": _time(store),
         "samples": [list(vars(sample).values()) for sample in store.samples()],
-        "bugs": _bugs(findings),
+        "bugs": _bugs(findings, len(rows) - len(mutants), float(store.fact("starting", 0.0))),
         "comparison": None,
     }
 
@@ -212,15 +213,25 @@ def _time(store: Store) -> dict[str, Any]:
     }
 
 
-def _bugs(findings: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Per target and kind: how many, and who found them (LEMON's tables 3 and 4)."""
-    counts: dict[tuple[str, str], Counter[str]] = {}
+def _bugs(findings: Sequence[dict[str, Any]], seeds: int, starting: float) -> list[dict[str, Any]]:
+    """Per target and kind: how many, who found them, and what each cost (LEMON, section 5.1)."""
+    grouped: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for finding in findings:
-        if finding["triage"] == "precision":
-            continue
-        who = finding["accused"] or "undecided"
-        counts.setdefault((who, finding["kind"]), Counter())[finding["found_by"]] += 1
-    return [
-        {"target": who, "kind": kind, "by_mutants": n["mutant"], "by_seeds": n["seed"]}
-        for (who, kind), n in sorted(counts.items())
-    ]
+        if finding["triage"] != "precision":
+            who = finding["accused"] or "undecided"
+            grouped.setdefault((who, finding["kind"]), []).append(finding)
+    rows = []
+    for (who, kind), group in sorted(grouped.items()):
+        bred = [f for f in group if f["found_by"] == "mutant"]
+        rows.append(
+            {
+                "target": who,
+                "kind": kind,
+                "by_mutants": len(bred),
+                "by_seeds": len(group) - len(bred),
+                "initial_only": sum(f["last"] <= seeds for f in group),  # numbers of seeds
+                "mutants": fmean(f["first"] - seeds for f in bred) if bred else None,
+                "seconds": fmean(f["first_at"] - starting for f in bred) if bred else None,
+            }
+        )
+    return rows

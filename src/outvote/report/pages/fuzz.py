@@ -105,8 +105,10 @@ def _findings(result: dict[str, Any]) -> list[str]:
 
 
 def _bugs(result: dict[str, Any]) -> list[str]:
-    rows = [(b["target"], b["kind"], b["by_mutants"], b["by_seeds"]) for b in result["bugs"]]
-    return table(("target", "kind", "first shown by mutants", "by seeds"), rows)
+    keys = ("target", "kind", "by_mutants", "by_seeds", "initial_only")
+    rows = [(*(bug[key] for key in keys), number(bug["mutants"])) for bug in result["bugs"]]
+    headings = ("first shown by mutants", "by seeds", "by seeds only", "mutants until then")
+    return table(("target", "kind", *headings), rows)
 
 
 def _amplification(result: dict[str, Any]) -> list[str]:

@@ -24,7 +24,7 @@ _REMEMBERED = 4096
 
 
 @dataclass(frozen=True)
-class Made:
+class Blueprint:
     """A layer as Keras would make it: serialised, its weights' shapes, its outputs."""
 
     spec: Mapping[str, Any]
@@ -40,7 +40,7 @@ class Maker:
 
     def __init__(self, ask: Ask, blobs: BlobStore) -> None:
         self._ask = ask
-        self._made: OrderedDict[str, Made | None] = OrderedDict()
+        self._made: OrderedDict[str, Blueprint | None] = OrderedDict()
         self.blobs = blobs
         self.refused = 0
 
@@ -51,7 +51,7 @@ class Maker:
         given: Sequence[Spec],
         joined: bool = False,
         tried: bool = True,
-    ) -> Made | None:
+    ) -> Blueprint | None:
         """None where Keras refuses the combination.
 
         With `tried` also where the layer gives another shape than it announces, so that no
@@ -73,13 +73,15 @@ class Maker:
         self.refused += self._made[key] is None
         return self._made[key]
 
-    def _asked(self, request: MakeLayer) -> Made | None:
+    def _asked(self, request: MakeLayer) -> Blueprint | None:
         run = self._answer(request)
         if not run.ok:
             return None
         reply = run.reply
         outputs = tuple(Spec(shape, dtype) for shape, dtype in reply.outputs)
-        return Made(reply.spec, reply.weights, outputs, request.joined, reply.firsts, reply.kwargs)
+        return Blueprint(
+            reply.spec, reply.weights, outputs, request.joined, reply.firsts, reply.kwargs
+        )
 
     def _answer(self, request: MakeLayer) -> Run[LayerMade]:
         """What Keras says of a layer; of one that it dies of, what it says without trying it."""
@@ -88,7 +90,9 @@ class Maker:
             run = self._ask(replace(request, tried=False))
         return run
 
-    def layer(self, made: Made, name: str, reads: Sequence[Ref], rng: np.random.Generator) -> Layer:
+    def layer(
+        self, made: Blueprint, name: str, reads: Sequence[Ref], rng: np.random.Generator
+    ) -> Layer:
         """A layer of the graph, with drawn weights."""
         refs: list[Any] = [{REF: [ref.producer, ref.index]} for ref in reads]
         firsts = iter(made.firsts)

@@ -13,7 +13,7 @@ from outvote.core.blobs import BlobStore
 from outvote.core.model import Layer, Weight
 from outvote.dialects.keras import layers
 from outvote.dialects.keras.mutate.catalogue import Catalogue, Kind
-from outvote.dialects.keras.mutate.maker import Made, Maker, drawn_weight
+from outvote.dialects.keras.mutate.maker import Blueprint, Maker, drawn_weight
 from outvote.dialects.keras.mutate.parameters import parameter
 from outvote.mutate.subject import Spec
 
@@ -56,7 +56,7 @@ def variant(
     given: Sequence[Spec],
     maker: Maker,
     rng: np.random.Generator,
-) -> tuple[Layer, Made] | None:
+) -> tuple[Layer, Blueprint] | None:
     """The layer with these parameters on these tensors; None where Keras refuses them."""
     made = maker.make(layer.kind, parameters, given, is_joined(layer))
     if made is None or not made.outputs:
@@ -77,7 +77,7 @@ def is_joined(layer: Layer) -> bool:
 
 
 def _weights(
-    made: Made, layer: Layer, blobs: BlobStore, rng: np.random.Generator
+    made: Blueprint, layer: Layer, blobs: BlobStore, rng: np.random.Generator
 ) -> tuple[Weight, ...]:
     """The layer's own weights, as far as they go; where shapes differ they are cut or repeated."""
     before = {weight.name: weight for weight in layer.weights}
