@@ -25,7 +25,7 @@ import numpy as np
 
 from applications import build
 from outvote.bench.noise import NoiseFloor, measure_noise
-from outvote.bench.reading import read_model
+from outvote.bench.reader import read_model
 from outvote.core.case import Case, fit
 from outvote.core.protocol import RunModel
 from outvote.core.target import Target

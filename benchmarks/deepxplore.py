@@ -30,8 +30,8 @@ from outvote.commands.explore.result import explore_result
 from outvote.core.arrays import Array
 from outvote.core.protocol import AskModels
 from outvote.dialects.keras.targets import BUILT_IN
-from outvote.explore.asking import ask
 from outvote.explore.baselines import measure, random_inputs
+from outvote.explore.expedition import Expedition, ask
 from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob
 from outvote.run.local import LocalPool
@@ -249,8 +249,8 @@ def ten_inputs(bench: Bench) -> None:
     rows = []
     for name in bench.domains:
         explored = bench.explore(name, 10, iterations=1)
-        ten = random_inputs(explored, 10)
-        coverage, _ = measure(bench.pool, explored.job, explored, ten)
+        trip = Expedition(bench.pool, explored.job, explored)
+        coverage, _ = measure(trip, random_inputs(trip, 10))
         shares = ", ".join(f"{100 * float((b > 0.75).mean()):.1f}" for b in coverage.best)
         rows.append([name, shares, paper[name]])
     table(("data", "% per model", "paper's % per model"), rows)
@@ -262,7 +262,7 @@ def whole_test_set(bench: Bench) -> None:
     """What 7.1 says beside table 6; the paper does not say clearly at which t."""
     explored = bench.explore("MNIST", 10, iterations=1)
     everything = [bench.domains["MNIST"].x]
-    coverage, _ = measure(bench.pool, explored.job, explored, everything)
+    coverage, _ = measure(Expedition(bench.pool, explored.job, explored), everything)
     rows = [
         [t, ", ".join(f"{100 * float((best > t).mean()):.1f}" for best in coverage.best)]
         for t in THRESHOLDS

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from outvote.core.protocol import SearchSeeds
-from outvote.explore.asking import ask
+from outvote.explore.expedition import ask
 from outvote.explore.explore import open_in, prepare
 from outvote.explore.job import ExploreJob
 from outvote.explore.legal import read_features
@@ -78,15 +78,14 @@ def first_difference(
     for name in names:
         seeds = SEEDS[name]
         job = job_for(name, RUNS * seeds, iterations=ITERATIONS, batch_size=seeds)
-        explored = open_in(pool, job)
-        assert explored.data is not None
-        digests = [pool.blobs.put(array) for array in explored.data.inputs]
+        trip = open_in(pool, job)
+        digests = [pool.blobs.put(array) for array in trip.data.inputs]
         features = read_features(job.features) if job.features else None
         for sweep in SWEEPS:
             cells = []
             for value in sweep.values:
                 wish: dict[str, Any] = {sweep.option: value}
-                prepare(pool, replace(job, **wish), explored, features)
+                prepare(replace(trip, job=replace(job, **wish)), features)
                 cells.append(_cell(pool, job, digests, seeds))
             rows[sweep.number].append([f"{name}, here", *cells])
             rows[sweep.number].append([f"{name}, paper", *(f"{t:.2f}" for t in sweep.paper[name])])

@@ -21,9 +21,10 @@ import numpy as np
 from outvote.commands.pollution.run import pollution_in
 from outvote.core.arrays import Array
 from outvote.dialects.keras.targets import BUILT_IN
+from outvote.explore.expedition import Expedition
 from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob, Retraining
-from outvote.explore.retraining import retrain
+from outvote.explore.retrained import retrain
 from outvote.explore.votes import labels_of, majority
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
@@ -153,7 +154,7 @@ def retraining(pool: Pool, options: argparse.Namespace) -> None:
                 "true finds": _unseen(explored, truth[few]),
             },
         )
-        retrain(pool, job, explored, wish)
+        retrain(Expedition(pool, job, explored), wish)
         _note(number, explored.retraining, gains)
     _show(gains)
 

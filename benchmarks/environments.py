@@ -21,7 +21,7 @@ from outvote.commands.targets.job import HealthJob
 from outvote.commands.targets.run import health
 from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import provide
-from outvote.targets.environments.store import Store
+from outvote.targets.environments.store import EnvironmentStore
 
 VERSIONS = ("3.8.0", "3.9.0", "3.14.1")
 BACKEND = "jax"
@@ -39,7 +39,7 @@ def main() -> None:
             targets = choose([f"keras=={version}/{BACKEND}"], known)
             built = timed(partial(provide, targets))
             later = [timed(partial(start, targets[0].name)) for _ in range(2)]
-            size = next(e.megabytes for e in Store().entries() if version in e.label)
+            size = next(e.megabytes for e in EnvironmentStore().entries() if version in e.label)
             print(f"{version:10} {built:>16} {later[0]:>16} {later[1]:>16} {size:6.1f}", flush=True)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ground_truth_faults import Fault
-from outvote.bench.reading import read_model
+from outvote.bench.reader import read_model
 from outvote.campaign.campaign import Campaign, Progress
 from outvote.campaign.equipment import equipped
 from outvote.campaign.job import Budget, FuzzJob

@@ -16,7 +16,7 @@ import numpy as np
 import report_example
 from conftest import fake
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
-from outvote.commands.coverage.job import CoverageJob, State
+from outvote.commands.coverage.job import CoverageJob, NeuronState
 from outvote.commands.coverage.result import coverage_result
 from outvote.commands.explore.result import explore_result
 from outvote.commands.pollution.job import Evidence
@@ -26,7 +26,7 @@ from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.protocol import Hello
 from outvote.core.result import head, plain, target_head
 from outvote.core.target import Outcome, Run
-from outvote.explore.job import Coverage, Differences, Explored, ExploreJob, Subject
+from outvote.explore.job import Coverage, Differences, Explored, ExploreJob, ModelUnderTest
 from outvote.store.comparison import compared
 
 CREATED = "2026-03-14T09:26:53+00:00"
@@ -57,7 +57,7 @@ def explored(found: bool = True) -> Explored:
     return Explored(
         job,
         hello=HELLO,
-        subjects=[Subject(n, Path(f"{n}.keras"), MODEL, (None, 2)) for n in ("a", "b")],
+        subjects=[ModelUnderTest(n, Path(f"{n}.keras"), MODEL, (None, 2)) for n in ("a", "b")],
         data=Data((PICTURES,), None, "seeds.npz", (0,)),
         layers=[LAYERS, LAYERS],
         tried=6,
@@ -82,7 +82,7 @@ def explore(found: bool = True) -> dict[str, Any]:
 def coverage(trained: bool = True) -> dict[str, Any]:
     low, high = np.array([[0.0, 0.1], [0.5, 0.9]]) if trained else np.zeros((2, 0))
     ones = np.array([0.2, 0.9])
-    state = State(ones, ones, ones, ones > 0, np.ones((2, 3), bool), low, high, 6)
+    state = NeuronState(ones, ones, ones, ones > 0, np.ones((2, 3), bool), low, high, 6)
     job = CoverageJob(Path("m.keras"), Path("d.npz"), fake("t"))
     data = Data((PICTURES,), None, "d.npz", (0,))
     return coverage_result(job, MODEL, data, HELLO, LAYERS, state, datetime.now(UTC), 1.0)

@@ -25,8 +25,8 @@ import psutil
 import pytest
 
 from conftest import fake
-from outvote.bench.reading import read_file
-from outvote.bench.stepping import steps
+from outvote.bench.reader import read_file
+from outvote.bench.steps import steps
 from outvote.core.errors import ProtocolError
 from outvote.core.protocol import R, Request, RunModel
 from outvote.core.target import Run, Target

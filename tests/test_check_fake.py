@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import fake
-from outvote.bench.reading import read_model
+from outvote.bench.reader import read_model
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result

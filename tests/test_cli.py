@@ -26,7 +26,7 @@ from outvote.commands.targets.job import HealthJob
 from outvote.commands.targets.run import health
 from outvote.config import load_config
 from outvote.core.errors import UsageError
-from outvote.dialects.keras.recipes import Recipe
+from outvote.dialects.keras.recipes import ClassicRecipe
 from outvote.targets.choose import known_targets
 
 TOML = '[targets.a]\nextends = "fake"\n[targets.b]\nextends = "fake"\n'
@@ -252,10 +252,10 @@ def test_a_target_that_cannot_be_here_does_not_hide_the_others(
 ) -> None:
     """On a Python that classic libraries have no builds for, they are listed with that reason."""
 
-    def interpreter(recipe: Recipe, named: Path | None) -> Path:
+    def interpreter(recipe: ClassicRecipe, named: Path | None) -> Path:
         raise UsageError("classic targets need Python 3.11, and python3.11 is not on the path")
 
-    monkeypatch.setattr(Recipe, "interpreter", interpreter)
+    monkeypatch.setattr(ClassicRecipe, "interpreter", interpreter)
     known = known_targets()
     rows = health(HealthJob((known["theano"], known["mxnet"], known["fake"]), named=True))
     told = {row.name: row.state for row in rows}

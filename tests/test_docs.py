@@ -20,7 +20,7 @@ from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import run_check
 from outvote.findings.blame import WHOLE_GRAPH
-from outvote.judge.rows import Row, table
+from outvote.judge.rows import DecisionRow, table
 from outvote.triage.verdict import ROWS
 
 ROOT = Path(__file__).parent.parent
@@ -307,7 +307,9 @@ def test_the_scripts_of_disagreements_accuse_numpy_where_the_page_does(
 
 
 @pytest.mark.parametrize(("mark", "rows"), [("rows", ROWS), ("whole-graph rows", WHOLE_GRAPH)])
-def test_the_guide_prints_the_table_of_verdicts(mark: str, rows: Sequence[Row[Any]]) -> None:
+def test_the_guide_prints_the_table_of_verdicts(
+    mark: str, rows: Sequence[DecisionRow[Any]]
+) -> None:
     text = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
     printed = text.partition(f"<!-- {mark} -->\n")[2].partition(f"<!-- /{mark} -->")[0]
     assert printed == table(rows), f"print it: {table(rows)}"

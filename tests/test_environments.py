@@ -23,7 +23,7 @@ from outvote.dialects.keras.targets import BUILT_IN, with_versions
 from outvote.targets.environments import pip
 from outvote.targets.environments.plan import plan
 from outvote.targets.environments.provide import is_built, provide, yanked
-from outvote.targets.environments.store import Store
+from outvote.targets.environments.store import EnvironmentStore
 
 
 def wheel(folder: Path, name: str, version: str, needs: str = "") -> Path:
@@ -71,7 +71,7 @@ def test_a_version_of_keras_is_an_overlay_on_the_installed_libraries(wheels: Pat
     (ready,) = provide([versioned("keras==3.91.0")], [str(wheels)])
     assert seen_by(ready, "import keras; print(keras.__version__)") == "3.91.0"
     assert seen_by(ready, "import numpy; print(numpy.__file__)").startswith(sys.prefix)
-    (entry,) = Store().entries()
+    (entry,) = EnvironmentStore().entries()
     assert (entry.label, entry.kind) == ("keras==3.91.0", "overlay")
     assert entry.megabytes < 1
 
@@ -131,7 +131,7 @@ def test_what_cannot_be_had_is_one_sentence(wheels: Path, asked: str) -> None:
     assert "could not be installed: No matching distribution found for" in text
     assert "--find-links" in text
     assert "\n" not in text
-    assert Store().entries() == []
+    assert EnvironmentStore().entries() == []
 
 
 def test_the_command_line_says_it_without_a_traceback(
@@ -158,7 +158,7 @@ def test_an_interrupted_build_leaves_nothing_that_passes_for_whole(
         with pytest.raises(KeyboardInterrupt):
             provide([target], [str(wheels)])
     assert not is_built(target)
-    assert [path for path in Store().folder.iterdir() if path.is_dir()] == []
+    assert [path for path in EnvironmentStore().folder.iterdir() if path.is_dir()] == []
     (ready,) = provide([target], [str(wheels)])
     assert seen_by(ready, "import keras; print(keras.__version__)") == "3.91.0"
 
@@ -166,9 +166,9 @@ def test_an_interrupted_build_leaves_nothing_that_passes_for_whole(
 def test_what_a_killed_builder_left_is_cleared_away(wheels: Path) -> None:
     target = versioned("keras==3.91.0")
     (overlay,) = (e for e in plan(target) if e)
-    left = Store().folder / f".{overlay.key}.999999999"
+    left = EnvironmentStore().folder / f".{overlay.key}.999999999"
     left.mkdir(parents=True)
-    torn = Store().folder / overlay.key  # a folder without its facts is not whole
+    torn = EnvironmentStore().folder / overlay.key  # a folder without its facts is not whole
     torn.mkdir()
     (torn / "junk").write_text("x")
     assert not is_built(target)
@@ -203,15 +203,15 @@ def test_environments_are_listed_and_removed(
     wheels: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     provide([versioned("keras==3.90.0"), versioned("keras==3.91.0")], [str(wheels)])
-    first, second = (entry.key for entry in Store().entries())
+    first, second = (entry.key for entry in EnvironmentStore().entries())
     assert main(["targets", "--environments"]) == 0
     assert "keras==3.90.0" in capsys.readouterr().out
     assert main(["targets", "--remove", first]) == 0
-    assert [entry.key for entry in Store().entries()] == [second]
+    assert [entry.key for entry in EnvironmentStore().entries()] == [second]
     assert main(["targets", "--remove", first]) == 2
     assert "there is no environment" in capsys.readouterr().err
     assert main(["targets", "--remove", "all"]) == 0
-    assert Store().entries() == []
+    assert EnvironmentStore().entries() == []
 
 
 def test_releases_are_final_and_in_order(wheels: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from outvote.bench.reading import read_model
+from outvote.bench.reader import read_model
 from outvote.commands.explore.result import explore_result, save_inputs
 from outvote.core.errors import UsageError
 from outvote.core.protocol import RunModel

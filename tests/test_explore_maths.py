@@ -28,11 +28,13 @@ from outvote.core.case import Data
 from outvote.core.errors import UsageError
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.explore.baselines import random_inputs
+from outvote.explore.expedition import Expedition
 from outvote.explore.job import Coverage, Differences, Explored, ExploreJob
 from outvote.explore.legal import legal_range, read_features, rules_for
 from outvote.explore.roles import confirming_target, searching_target
 from outvote.explore.similarity import ssim
 from outvote.explore.votes import deviating, majority
+from outvote.run.local import LocalPool
 from outvote.worker.explore.neurons import Activations, sections
 
 LABELS = st.integers(1, 5).flatmap(
@@ -310,14 +312,15 @@ def test_a_range_that_does_not_hold_the_seeds_is_refused() -> None:
 
 def test_baselines_take_every_seed_once_before_any_twice() -> None:
     data = Data((np.arange(5.0)[:, None],), None, "here", (0,))
-    explored = replace(Explored(job_of()), data=data)
-    (few,) = random_inputs(explored, 3)
+    job = job_of()
+    trip = Expedition(LocalPool([job.target]), job, replace(Explored(job), data=data))
+    (few,) = random_inputs(trip, 3)
     assert len(set(few.ravel())) == 3
-    (many,) = random_inputs(explored, 12)
+    (many,) = random_inputs(trip, 12)
     counts = Counter(many.ravel())
     assert set(counts) == set(range(5))
     assert set(counts.values()) <= {2, 3}
-    assert random_inputs(explored, 12)[0].tolist() == many.tolist()
+    assert random_inputs(trip, 12)[0].tolist() == many.tolist()
 
 
 # Targets that search and confirm

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from conftest import fake
-from outvote.bench.reading import reader
+from outvote.bench.reader import reader
 from outvote.campaign.investigate import Investigator
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.oracle import judge

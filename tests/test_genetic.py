@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from conftest import fake
-from outvote.bench.reading import read_file
+from outvote.bench.reader import read_file
 from outvote.campaign.probes.evolution import Evolution
 from outvote.campaign.probes.genome import Genome
 from outvote.core.blobs import BlobStore

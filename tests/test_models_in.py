@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outvote.bench.reading import read_model
+from outvote.bench.reader import read_model
 from outvote.core.arrays import Array
 from outvote.core.case import random_data
 from outvote.core.errors import UsageError

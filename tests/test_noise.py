@@ -12,7 +12,7 @@ import pytest
 
 from conftest import fake
 from outvote.bench.noise import NoiseFloor, measure_noise, nudged
-from outvote.bench.reading import read_model
+from outvote.bench.reader import read_model
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.core.arrays import Array

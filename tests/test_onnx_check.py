@@ -15,7 +15,7 @@ from onnx import TensorProto, helper
 
 import onnx_models as made
 from onnx_models import constant, floats, model, saved, value
-from outvote.bench.reading import read_file
+from outvote.bench.reader import read_file
 from outvote.cli import main
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job

@@ -140,8 +140,8 @@ def test_the_evidence_proves_it_without_outvote(
 
 def test_masks_travel_into_the_evidence(real_pool: Pool, keras_file: Callable[..., Path]) -> None:
     """A recurrent layer's one-layer model takes the mask it had as an input."""
-    from outvote.bench.reading import read_model
-    from outvote.bench.stepping import steps
+    from outvote.bench.reader import read_model
+    from outvote.bench.steps import steps
     from outvote.core.cuts import one_layer
 
     path = keras_file(

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from outvote.bench.stepping import alone
+from outvote.bench.steps import alone
 from outvote.core.arrays import Array
 from outvote.core.model import REF, Input, Layer, Model, Ref
 from outvote.core.protocol import ListKinds

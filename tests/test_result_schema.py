@@ -15,12 +15,13 @@ import pytest
 import report_example
 import report_explore
 from conftest import fake
-from every_command import RESULTS, coverage, explore, explored, pollution
+from every_command import RESULTS, coverage, explore, pollution
 from outvote.cli import main
 from outvote.commands.explore import between
 from outvote.commands.explore.job import BetweenTargets
 from outvote.core.case import Data
 from outvote.core.result import SCHEMA
+from outvote.explore.expedition import Expedition
 from outvote.explore.job import ExploreJob
 from outvote.run.local import LocalPool
 from result_form import faults, is_valid, require_form, schema
@@ -128,9 +129,11 @@ def test_explore_between_targets(
     """The search needs gradients, which no fake target has: what it finds is given."""
     x = np.random.default_rng(1).normal(size=(4, 4)).astype("float32")
     walk = between.Walk([x], np.zeros(4), np.ones(4), 1.0)
-    started = explored(found=False)
-    started.data = Data((x,), None, "data.npz", (0,))
-    monkeypatch.setattr(between, "_read", lambda *given: started)
+
+    def read(trip: Expedition, *given: object) -> None:
+        trip.explored.data = Data((x,), None, "data.npz", (0,))
+
+    monkeypatch.setattr(between, "_read", read)
     monkeypatch.setattr(between, "_walk", lambda *given: walk)
     targets = [fake("a"), fake("b"), fake("liar", "lie:d2")]
     job = ExploreJob((fake_model,), fake_data, targets[0])

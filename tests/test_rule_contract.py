@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from conftest import fake
-from outvote.bench.reading import read_file
+from outvote.bench.reader import read_file
 from outvote.campaign.probes.prober import GROUP, PROBES
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.protocol import KindsListed, RunModel

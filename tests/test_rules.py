@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outvote.bench.reading import read_file
+from outvote.bench.reader import read_file
 from outvote.core.model import Layer, Ref
 from outvote.core.protocol import ListKinds, Ran, RunModel
 from outvote.core.target import Run

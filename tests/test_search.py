@@ -11,7 +11,7 @@ import pytest
 from outvote.core.answers import Oracle
 from outvote.core.arrays import Array
 from outvote.core.protocol import Rules
-from outvote.worker.explore.climb import Found, Inputs, Search, Settings
+from outvote.worker.explore.climb import ClimbSettings, Found, Inputs, Search
 from outvote.worker.explore.constraints import built_in
 from outvote.worker.explore.neurons import Activations, sections
 
@@ -56,7 +56,7 @@ class Lines:
 
 
 def search(models: Lines, seeds: Array, seed: int = 0, **more: float) -> Found:
-    settings = Settings(
+    settings = ClimbSettings(
         lambda1=more.get("lambda1", 2.0),
         lambda2=more.get("lambda2", 0.0),
         iterations=int(more.get("iterations", 30)),
@@ -96,7 +96,7 @@ def test_finished_seeds_leave_the_batch() -> None:
 def test_the_seeds_are_independent_of_their_batch() -> None:
     seeds = np.stack([np.linspace(-3, 0.9, 20), np.zeros(20)], axis=1)
     together = search(Lines([1.0, 2.0]), seeds)
-    settings = Settings(2.0, 0.0, 30, 0)
+    settings = ClimbSettings(2.0, 0.0, 30, 0)
     limits = Rules(np.full(2, -10.0), np.full(2, 10.0), 0.2)
     alone = Search(Lines([1.0, 2.0]), Oracle("classes"), [built_in("none")], [limits], settings)
     for row in range(20):
@@ -123,7 +123,7 @@ def test_seeds_that_differ_are_covered_and_lambda2_moves_neurons() -> None:
 def test_a_flat_gradient_and_a_closed_range_are_told() -> None:
     flat = search(Lines([1.0, 2.0], slope=0.0), np.zeros((3, 2)))
     assert (flat.flat, flat.unmoved, len(flat.index)) == (3, 3, 0)
-    settings = Settings(1.0, 0.1, 5, 0)
+    settings = ClimbSettings(1.0, 0.1, 5, 0)
     closed = Rules(np.zeros(2), np.zeros(2), 0.2)
     stuck = Search(Lines([1.0, 2.0]), Oracle("classes"), [built_in("none")], [closed], settings)
     found = stuck.run([np.zeros((3, 2))], np.arange(3), 0, lambda share: None)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from conftest import REAL
-from outvote.bench.reading import read_model
-from outvote.bench.stepping import call_alone, steps
+from outvote.bench.reader import read_model
+from outvote.bench.steps import call_alone, steps
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from outvote.bench.reading import read_model
+from outvote.bench.reader import read_model
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in, run

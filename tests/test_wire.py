@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from conftest import fake
-from outvote.bench.reading import read_file, require_started
+from outvote.bench.reader import read_file, require_started
 from outvote.core import codec
 from outvote.core.blackbox import BlackBox
 from outvote.core.cuts import one_layer

@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from outvote.bench.reading import read_model
+from outvote.bench.reader import read_model
 from outvote.cli import main
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
@@ -23,7 +23,7 @@ from outvote.core.case import load_data
 from outvote.core.errors import UsageError
 from outvote.core.zoo_protocol import BuildZooModel
 from outvote.dialects.keras.targets import BUILT_IN
-from outvote.dialects.keras.zoo.catalog import ENTRIES, GROUPS, VERSION, Entry, find_entries
+from outvote.dialects.keras.zoo.catalog import ENTRIES, GROUPS, VERSION, ZooEntry, find_entries
 from outvote.dialects.keras.zoo.samples import digits, fitted, generated
 from outvote.dialects.keras.zoo.seeds import default_cache, seed_file
 from outvote.dialects.keras.zoo.work import Trained, _plan, bench, build, source_of, train, trainer
@@ -210,8 +210,8 @@ def test_the_first_installed_backend_trains(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.fixture
-def built(real_pool: Pool, tmp_path: Path) -> Callable[..., tuple[Path, Path, Entry]]:
-    def make(name: str, target: str = "tensorflow", seed: int = 0) -> tuple[Path, Path, Entry]:
+def built(real_pool: Pool, tmp_path: Path) -> Callable[..., tuple[Path, Path, ZooEntry]]:
+    def make(name: str, target: str = "tensorflow", seed: int = 0) -> tuple[Path, Path, ZooEntry]:
         with bench(tmp_path / target, BUILT_IN[target], pool=real_pool) as ready:
             made = build(ready, ENTRIES[name], seed)
         assert (made.layers, made.weights) == (ENTRIES[name].layers, ENTRIES[name].weights)
@@ -227,7 +227,7 @@ def built(real_pool: Pool, tmp_path: Path) -> Callable[..., tuple[Path, Path, En
 @pytest.mark.frameworks
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_model_has_the_listed_size_and_two_backends_agree_on_real_answers(
-    name: str, built: Callable[..., tuple[Path, Path, Entry]], real_pool: Pool
+    name: str, built: Callable[..., tuple[Path, Path, ZooEntry]], real_pool: Pool
 ) -> None:
     model, data, entry = built(name)
     targets = (BUILT_IN["tensorflow"], BUILT_IN["torch"])
@@ -243,7 +243,7 @@ def test_a_small_model_has_the_listed_size_and_two_backends_agree_on_real_answer
 
 @pytest.mark.frameworks
 def test_a_model_of_keras_applications_answers_too(
-    built: Callable[..., tuple[Path, Path, Entry]], real_pool: Pool
+    built: Callable[..., tuple[Path, Path, ZooEntry]], real_pool: Pool
 ) -> None:
     model, data, _ = built("mobilenetv2-cifar")
     targets = (BUILT_IN["tensorflow"], BUILT_IN["torch"])
@@ -254,7 +254,7 @@ def test_a_model_of_keras_applications_answers_too(
 
 @pytest.mark.frameworks
 def test_a_seed_gives_the_same_model_on_every_backend(
-    built: Callable[..., tuple[Path, Path, Entry]], real_pool: Pool
+    built: Callable[..., tuple[Path, Path, ZooEntry]], real_pool: Pool
 ) -> None:
     """All but the last layer, which is scaled by what a backend computed, to the last bit."""
 

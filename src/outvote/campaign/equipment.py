@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from outvote.bench.reading import reader, require_started
+from outvote.bench.reader import reader, require_started
 from outvote.campaign.investigate import Investigator
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.keeper import Keeper

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from outvote.bench.noise import measure_noise
-from outvote.bench.reading import choose_reference
-from outvote.bench.stepping import Step, alone
+from outvote.bench.reader import choose_reference
+from outvote.bench.steps import Step, alone
 from outvote.campaign.oracle import Judged
 from outvote.campaign.runner import ModelRun, Runner
 from outvote.campaign.seeds import Seed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from outvote.bench.reading import read_file, reader
+from outvote.bench.reader import read_file, reader
 from outvote.campaign.job import FuzzJob, SeedFile
 from outvote.core.case import Case, fit, load_data, random_data
 from outvote.core.dialect import inspect

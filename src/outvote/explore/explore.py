@@ -24,11 +24,11 @@ from outvote.core.protocol import (
     SeedsSearched,
 )
 from outvote.core.target import Run, Target
-from outvote.explore.asking import ask, open_explorer
 from outvote.explore.baselines import adversarial_inputs, measure, random_inputs
+from outvote.explore.expedition import Expedition
 from outvote.explore.job import CONSTRAINTS, Differences, Explored, ExploreJob
 from outvote.explore.legal import Features, read_features, rules_for
-from outvote.explore.retraining import retrain
+from outvote.explore.retrained import retrain
 from outvote.explore.second_target import confirmed, open_confirmer, require_another
 from outvote.explore.subjects import kind_of_answers, read_subjects, require_comparable
 from outvote.run.local import LocalPool
@@ -57,7 +57,7 @@ def explore_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> Explored:
     explored = Explored(job)
     began = time.monotonic()
     try:
-        _stages(pool, job, explored, watch)
+        _stages(Expedition(pool, job, explored), watch)
     except KeyboardInterrupt:
         if not explored.tried:
             raise
@@ -102,11 +102,15 @@ def require_neurons(explored: Explored, opened: ExplorerOpened) -> None:
             )
 
 
-def open_in(
-    pool: Pool, job: ExploreJob, watch: Watch = silent, explored: Explored | None = None
-) -> Explored:
+def open_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> Expedition:
     """Read the models and the seeds and send them to the worker, ready to search."""
-    explored = explored or Explored(job)
+    trip = Expedition(pool, job, Explored(job))
+    _open(trip, watch)
+    return trip
+
+
+def _open(trip: Expedition, watch: Watch) -> None:
+    pool, job, explored = trip.pool, trip.job, trip.explored
     names = _names(job)
     arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
     features = read_features(job.features) if job.features else None
@@ -128,60 +132,60 @@ def open_in(
             arrays = {k: a[: job.count] if a.ndim else a for k, a in arrays.items()}
         source = str(job.data) if isinstance(job.data, Path) else "arrays"
         explored.data = fit(arrays, explored.subjects[0].model, source, allow_nan=False)
-        require_neurons(explored, open_explorer(pool, job, explored, job.target))
-        open_confirmer(pool, job, explored)
-    prepare(pool, job, explored, features)
-    return explored
+        require_neurons(explored, trip.open(job.target))
+        open_confirmer(trip)
+    prepare(trip, features)
 
 
-def _stages(pool: Pool, job: ExploreJob, explored: Explored, watch: Watch) -> None:
+def _stages(trip: Expedition, watch: Watch) -> None:
+    pool, job, explored = trip.pool, trip.job, trip.explored
     names = _names(job)
-    open_in(pool, job, watch, explored)
-    assert explored.data is not None
-    count = explored.data.count
+    _open(trip, watch)
+    count = trip.data.count
     with watch(f"Searching from {count} seed{'s' * (count != 1)}", pool, names):
-        _search(pool, job, explored)
+        _search(trip)
     if job.baselines and (explored.found is not None or explored.already):
         with watch("Comparing with random and adversarial inputs", pool, names):
-            _compare(pool, job, explored)
+            _compare(trip)
     if job.retraining is not None:
-        retrain(pool, job, explored, job.retraining, watch)
+        retrain(trip, job.retraining, watch)
 
 
-def prepare(pool: Pool, job: ExploreJob, explored: Explored, features: Features | None) -> None:
+def prepare(trip: Expedition, features: Features | None) -> None:
     """Tell the worker what may change, when answers differ, and how to climb."""
-    assert explored.data is not None
+    job, explored = trip.job, trip.explored
     l1, l2, _ = job.hyperparameters
     own = None if job.constraint in CONSTRAINTS else script_of(Path(job.constraint))
     request = PrepareSearch(
         constraint=job.constraint if own is None else "",
         script=own,
-        rules=rules_for(job, explored.data.inputs, features),
+        rules=rules_for(job, trip.data.inputs, features),
         oracle=Oracle(explored.kind, job.tolerance, tuple(job.edges)),
         lambda1=l1,
         lambda2=l2,
         iterations=job.iterations,
         seed=job.seed,
-        total=explored.data.count,
+        total=trip.data.count,
     )
-    ask(pool, job.target, request)
+    trip.ask(request)
 
 
-def _search(pool: Pool, job: ExploreJob, explored: Explored) -> None:
+def _search(trip: Expedition) -> None:
     """Once over all seeds; with --until-coverage round after round, as long as one helps."""
+    job, explored = trip.job, trip.explored
     while True:
         before = explored.coverage
-        _round(pool, job, explored)
+        _round(trip)
         explored.cycles += 1
         wanted = job.until_coverage
         if wanted is None or explored.coverage >= wanted or explored.coverage <= before:
             return
 
 
-def _round(pool: Pool, job: ExploreJob, explored: Explored) -> None:
-    assert explored.data is not None
-    inputs, count = explored.data.inputs, explored.data.count
-    digests = tuple(pool.blobs.put(array) for array in inputs)
+def _round(trip: Expedition) -> None:
+    job, explored = trip.job, trip.explored
+    inputs, count = trip.data.inputs, trip.data.count
+    digests = tuple(trip.pool.blobs.put(array) for array in inputs)
     for start in range(0, count, job.batch_size):
         stop = min(start + job.batch_size, count)
         request = SearchSeeds(
@@ -192,15 +196,14 @@ def _round(pool: Pool, job: ExploreJob, explored: Explored) -> None:
             done=start,
             steps=stop - start,
         )
-        run = ask(pool, job.target, request)
-        _note(pool, job, explored, run)
+        _note(trip, trip.ask(request))
         if job.until_coverage is not None and explored.coverage >= job.until_coverage:
             return
 
 
-def _note(pool: Pool, job: ExploreJob, explored: Explored, run: Run[SeedsSearched]) -> None:
+def _note(trip: Expedition, run: Run[SeedsSearched]) -> None:
     """Keep what one batch of seeds gave, and what the second target confirms of it."""
-    found = run.reply
+    explored, found = trip.explored, run.reply
     new = Differences(
         found.index,
         list(found.inputs),
@@ -209,8 +212,8 @@ def _note(pool: Pool, job: ExploreJob, explored: Explored, run: Run[SeedsSearche
         found.iterations,
         found.chosen,
     )
-    rows = confirmed(pool, job, explored, new)
-    kept = ask(pool, job.target, KeepFinds(rows=tuple(rows)))
+    rows = confirmed(trip, new)
+    kept = trip.ask(KeepFinds(rows=tuple(rows)))
     if rows and explored.first_seconds is None:
         explored.first_seconds = explored.search_seconds + (found.first or 0.0)
     explored.search_seconds += run.seconds + kept.seconds
@@ -225,21 +228,21 @@ def _note(pool: Pool, job: ExploreJob, explored: Explored, run: Run[SeedsSearche
         explored.add(new.rows(np.array(rows)))
 
 
-def _compare(pool: Pool, job: ExploreJob, explored: Explored) -> None:
+def _compare(trip: Expedition) -> None:
     """Coverage of as many random and adversarial inputs as there are tests (figure 9)."""
-    assert explored.data is not None
-    tests = [array[explored.already] for array in explored.data.inputs]
+    explored = trip.explored
+    tests = [array[explored.already] for array in trip.data.inputs]
     if explored.found is not None:
         pairs = zip(tests, explored.found.inputs, strict=True)
         tests = [np.concatenate(pair) for pair in pairs]
     count = len(tests[0])
     rivals = {
         "explore": tests,
-        "random": random_inputs(explored, count),
-        "fgsm": adversarial_inputs(pool, job, explored, count),
+        "random": random_inputs(trip, count),
+        "fgsm": adversarial_inputs(trip, count),
     }
     for name, inputs in rivals.items():
-        explored.covered[name], explored.split_by[name] = measure(pool, job, explored, inputs)
+        explored.covered[name], explored.split_by[name] = measure(trip, inputs)
 
 
 def _targets(job: ExploreJob) -> list[Target]:

@@ -87,7 +87,7 @@ class ExploreJob:
 
 
 @dataclass(frozen=True)
-class Subject:
+class ModelUnderTest:
     """One of the models under test."""
 
     name: str  # unique among the subjects; what users see
@@ -139,7 +139,7 @@ class Explored:
     job: ExploreJob
     created: datetime = field(default_factory=lambda: datetime.now(UTC))
     hello: Run[Hello] | None = None
-    subjects: list[Subject] = field(default_factory=list)
+    subjects: list[ModelUnderTest] = field(default_factory=list)
     data: Data | None = None
     kind: str = "classes"
     layers: list[list[dict[str, Any]]] = field(default_factory=list)  # with neurons, per model

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from outvote.core.errors import UsageError
 from outvote.core.protocol import AskModels
-from outvote.explore.asking import ask, open_explorer
-from outvote.explore.job import Differences, Explored, ExploreJob
-from outvote.run.pool import Pool
+from outvote.explore.expedition import Expedition
+from outvote.explore.job import Differences, ExploreJob
 
 
 def require_another(job: ExploreJob) -> None:
@@ -21,17 +20,18 @@ def require_another(job: ExploreJob) -> None:
         )
 
 
-def open_confirmer(pool: Pool, job: ExploreJob, explored: Explored) -> None:
+def open_confirmer(trip: Expedition) -> None:
     """Send the models to the second target."""
-    if job.confirm is not None:
-        open_explorer(pool, job, explored, job.confirm)
+    if trip.job.confirm is not None:
+        trip.open(trip.job.confirm)
 
 
-def confirmed(pool: Pool, job: ExploreJob, explored: Explored, new: Differences) -> list[int]:
+def confirmed(trip: Expedition, new: Differences) -> list[int]:
     """Rows of the finds that split the models on the second target too; without one, all."""
-    if job.confirm is None or not new.count:
+    second = trip.job.confirm
+    if second is None or not new.count:
         return list(range(new.count))
-    answers = ask(pool, job.confirm, AskModels(inputs=tuple(new.inputs))).reply.answers
-    rows = [int(row) for row in explored.oracle.differ(answers).nonzero()[0]]
-    explored.unconfirmed += new.count - len(rows)
+    answers = trip.ask(AskModels(inputs=tuple(new.inputs)), second).reply.answers
+    rows = [int(row) for row in trip.explored.oracle.differ(answers).nonzero()[0]]
+    trip.explored.unconfirmed += new.count - len(rows)
     return rows

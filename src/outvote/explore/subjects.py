@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from outvote.bench.reading import read_model
+from outvote.bench.reader import read_model
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
-from outvote.explore.job import ExploreJob, Subject
+from outvote.explore.job import ExploreJob, ModelUnderTest
 from outvote.run.pool import Pool
 
 Shape = Sequence[int | None]
 
 
-def read_subjects(pool: Pool, paths: Sequence[Path]) -> list[Subject]:
+def read_subjects(pool: Pool, paths: Sequence[Path]) -> list[ModelUnderTest]:
     """All models, named by their files; equal names are told apart by their folders."""
     names = [path.stem for path in paths]
     if len(set(names)) < len(names):
@@ -25,11 +25,11 @@ def read_subjects(pool: Pool, paths: Sequence[Path]) -> list[Subject]:
     subjects = []
     for name, path in zip(names, paths, strict=True):
         model, shapes = read_model(pool, path, None)
-        subjects.append(Subject(name, path, model, shapes[0]))
+        subjects.append(ModelUnderTest(name, path, model, shapes[0]))
     return subjects
 
 
-def require_comparable(subjects: Sequence[Subject]) -> None:
+def require_comparable(subjects: Sequence[ModelUnderTest]) -> None:
     """The same inputs and answers of the same width; inputs that have a gradient."""
     first = subjects[0]
     for item in first.model.inputs:
@@ -53,7 +53,7 @@ def require_comparable(subjects: Sequence[Subject]) -> None:
             )
 
 
-def kind_of_answers(job: ExploreJob, subjects: Sequence[Subject]) -> str:
+def kind_of_answers(job: ExploreJob, subjects: Sequence[ModelUnderTest]) -> str:
     """Classes where there are several outputs or a sigmoid; otherwise values (regression)."""
     kind = job.answers
     if kind is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from outvote.bench.noise import NoiseFloor
-from outvote.bench.reading import choose_reference
+from outvote.bench.reader import choose_reference
 from outvote.core.case import Case, balanced_batch
 from outvote.core.model import Model
 from outvote.core.outputs import Outputs
@@ -16,7 +16,7 @@ from outvote.core.target import Outcome, Run, Target
 from outvote.findings.finding import Finding, findings_from_failures, findings_from_faults
 from outvote.judge.compare import Comparison, Settings
 from outvote.judge.observation import kind_of
-from outvote.judge.rows import Row, Words, first, sentence
+from outvote.judge.rows import DecisionRow, Words, first, sentence
 from outvote.judge.tolerance import LOST_DIGITS
 from outvote.judge.vote import Vote, vote
 from outvote.localize.layers import Localization, localize
@@ -55,8 +55,8 @@ _WORDS: Mapping[str, Callable[[WholeGraph], str]] = {
     "explained": lambda w: f"{w.explained or 0:.2g}",
     "distance": lambda w: f"{w.distance:.2g}",
 }
-WHOLE_GRAPH: tuple[Row[WholeGraph], ...] = (
-    Row(
+WHOLE_GRAPH: tuple[DecisionRow[WholeGraph], ...] = (
+    DecisionRow(
         "adds-up",
         "numbers differ, no target of the pair compiles the graph, and the distance is less than "
         f"{LOST_DIGITS:.3g} times what the noise of the whole graph explains on that input",
@@ -65,7 +65,7 @@ WHOLE_GRAPH: tuple[Row[WholeGraph], ...] = (
         "Moving every tensor of the graph by one last place explains {explained}; {distance} is "
         "not far beyond: small differences of single layers add up.",
     ),
-    Row(
+    DecisionRow(
         "interfere",
         "a majority outvotes a target of the pair",
         lambda w: bool(w.outvoted),
@@ -74,7 +74,7 @@ WHOLE_GRAPH: tuple[Row[WholeGraph], ...] = (
         lambda w: w.outvoted[:1],
         "the outvoted",
     ),
-    Row("interfere-undecided", "otherwise", lambda w: True, "unknown", _INTERFERE),
+    DecisionRow("interfere-undecided", "otherwise", lambda w: True, "unknown", _INTERFERE),
 )
 
 

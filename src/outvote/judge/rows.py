@@ -10,7 +10,7 @@ Facts = TypeVar("Facts")
 
 
 @dataclass(frozen=True)
-class Row(Generic[Facts]):
+class DecisionRow(Generic[Facts]):
     """One case: when it applies, the verdict, and the sentence that says what was done."""
 
     name: str
@@ -22,7 +22,7 @@ class Row(Generic[Facts]):
     whom: str = "nobody"  # for people
 
 
-def first(rows: Sequence[Row[Facts]], facts: Facts) -> Row[Facts]:
+def first(rows: Sequence[DecisionRow[Facts]], facts: Facts) -> DecisionRow[Facts]:
     """The row that decides; the last one of a table holds always."""
     return next(row for row in rows if row.holds(facts))
 
@@ -44,12 +44,12 @@ class Words(Mapping[str, str], Generic[Facts]):
         return len(self.known)
 
 
-def sentence(row: Row[Facts], words: Words[Facts]) -> str:
+def sentence(row: DecisionRow[Facts], words: Words[Facts]) -> str:
     """What a row says of the facts that it holds for."""
     return row.says.format_map(words)
 
 
-def table(rows: Sequence[Row[Facts]]) -> str:
+def table(rows: Sequence[DecisionRow[Facts]]) -> str:
     """The rows as a table in Markdown."""
     lines = ["| row | if | verdict | accused | says |", "|---|---|---|---|---|"]
     lines += [

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from outvote.bench.noise import Ask, Seed, choose_instruments, measured, nudged, nudged_all
-from outvote.bench.stepping import Step, call_alone
+from outvote.bench.steps import Step, call_alone
 from outvote.core.model import Layer
 from outvote.core.outputs import Outputs
 from outvote.core.states import State

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from outvote.bench.stepping import steps
+from outvote.bench.steps import steps
 from outvote.core.arrays import Array
 from outvote.core.model import Model
 from outvote.core.target import Target

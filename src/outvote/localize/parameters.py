@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from outvote.bench.stepping import steps
+from outvote.bench.steps import steps
 from outvote.core.arrays import Array
 from outvote.core.cuts import one_layer
 from outvote.core.instances import announced

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from outvote.bench.bench import Bench
-from outvote.bench.reading import choose_reference, reader
+from outvote.bench.reader import choose_reference, reader
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.cuts import one_layer

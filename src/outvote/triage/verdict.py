@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from outvote.bench.bench import Bench
 from outvote.core.specimen import Specimen
 from outvote.judge.observation import Observation
-from outvote.judge.rows import Row, Words, first, sentence
+from outvote.judge.rows import DecisionRow, Words, first, sentence
 from outvote.judge.tolerance import FARTHER, LAYER_PLACES, LOST_DIGITS
 from outvote.triage.inquiry import Exact, Inquiry
 
@@ -152,9 +152,9 @@ _WORDS: Mapping[str, Callable[[Inquiry], str]] = {
     "wrong": lambda q: _listed(q.wrong),
 }
 
-ROWS: tuple[Row[Inquiry], ...] = (
+ROWS: tuple[DecisionRow[Inquiry], ...] = (
     # Some fail.
-    Row(
+    DecisionRow(
         "fails",
         "a target fails, and a majority of independent libraries speaks against it",
         lambda q: q.failed and q.seen.vote.decided,
@@ -163,7 +163,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         _failures,
         "who fails",
     ),
-    Row(
+    DecisionRow(
         "fails-reference",
         "a target fails, and all others give what our own reference gives",
         lambda q: q.failed and _results_are_right(q),
@@ -172,7 +172,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         _failures,
         "who fails",
     ),
-    Row(
+    DecisionRow(
         "fails-undecided",
         "a target fails, otherwise",
         lambda q: q.failed,
@@ -180,7 +180,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "{vote}.",
     ),
     # Results of another number, shape or type.
-    Row(
+    DecisionRow(
         "listed-form",
         "shapes or types differ as `differences.toml` lists it",
         lambda q: _has_form(q) and q.meant is not None,
@@ -189,7 +189,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         _outvoted,
         "the outvoted",
     ),
-    Row(
+    DecisionRow(
         "refused",
         "a majority refuses what others give an empty result for",
         lambda q: _has_form(q) and bool(q.seen.failures),
@@ -198,7 +198,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         _outvoted,
         "the outvoted",
     ),
-    Row(
+    DecisionRow(
         "declared-width",
         "equal integers in fewer bits, of targets that declare to have none of 64 bits",
         lambda q: _has_form(q) and q.only_width and bool(q.without_64_bits),
@@ -206,7 +206,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "Values and shapes are equal; {narrow} passes on narrower integers, having none of 64 "
         "bits by its own setting.",
     ),
-    Row(
+    DecisionRow(
         "width",
         "equal integers in more or fewer bits, otherwise",
         lambda q: _has_form(q) and q.only_width,
@@ -215,7 +215,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         _outvoted,
         "the outvoted",
     ),
-    Row(
+    DecisionRow(
         "shape",
         "some have the shape of the exact result, and some do not",
         lambda q: _has_form(q) and q.exact is not None and 0 < len(_misshapen(q)) < len(q.shapes),
@@ -224,14 +224,14 @@ ROWS: tuple[Row[Inquiry], ...] = (
         _misshapen,
         "who has another shape",
     ),
-    Row(
+    DecisionRow(
         "shape-of-none",
         "nobody has the shape of the exact result",
         lambda q: _has_form(q) and q.exact is not None and len(_misshapen(q)) == len(q.shapes),
         "unknown",
         "{vote}; {source} gives {shape}.",
     ),
-    Row(
+    DecisionRow(
         "form",
         "shapes or types differ, and a majority decides",
         lambda q: _has_form(q) and q.seen.vote.decided,
@@ -240,7 +240,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         _outvoted,
         "the outvoted",
     ),
-    Row(
+    DecisionRow(
         "form-undecided",
         "shapes or types differ, otherwise",
         _has_form,
@@ -249,14 +249,14 @@ ROWS: tuple[Row[Inquiry], ...] = (
     ),
     # Numbers. Whoever is farther from the exact result than rounding explains is wrong; without
     # an exact result, whoever is outvoted.
-    Row(
+    DecisionRow(
         "rounding",
         "nobody is wrong: all are within rounding of the exact result",
         lambda q: q.exact is not None and not q.wrong,
         "precision",
         "{against}",
     ),
-    Row(
+    DecisionRow(
         "range",
         "nobody is wrong on elements whose exact result fits into the type",
         lambda q: q.fits_nowhere_else,
@@ -264,7 +264,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "{against} Where they are farther, the exact result is beyond the largest number of the "
         "type: overflow.",
     ),
-    Row(
+    DecisionRow(
         "listed",
         "`differences.toml` lists it",
         lambda q: q.meant is not None,
@@ -273,7 +273,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         lambda q: q.seen.vote.outvoted if q.exact is None or q.all_wrong else q.wrong,
         "who is wrong, or outvoted where all are",
     ),
-    Row(
+    DecisionRow(
         "undefined",
         "nobody is wrong on elements whose exact result is a number, and nothing read is NaN",
         lambda q: q.is_undefined,
@@ -281,14 +281,14 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "{against} Where they are farther there is no exact result: infinity minus infinity, or "
         "times 0.",
     ),
-    Row(
+    DecisionRow(
         "declared",
         "who is wrong declares coarser arithmetic (TF32, bf16, f16) that explains it",
         lambda q: bool(q.wrong) and len(q.declared) == len(q.wrong),
         "precision",
         "{against} {settings}, which explains it.",
     ),
-    Row(
+    DecisionRow(
         "float64",
         "who is wrong gives the exact result in float64 (one digit nearer at least), and is wrong "
         f"by less than {LOST_DIGITS:.3g} times what rounding explains, or by no more than "
@@ -298,7 +298,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "precision",
         "{against} In float64 it vanishes: asked there, the exact result comes from {float64}.",
     ),
-    Row(
+    DecisionRow(
         "last-places",
         "who is wrong did not compute it in float64, and every element that is off is off by no "
         f"more than {LAYER_PLACES:g} last places of the largest number read, or of 1",
@@ -307,14 +307,14 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "{against} {not_wide}; every element that is off is off by no more than "
         f"{LAYER_PLACES:g} last places of the largest number read, or of 1.",
     ),
-    Row(
+    DecisionRow(
         "equally-far",
         f"all are wrong, and none by more than {FARTHER:g} times the nearest",
         lambda q: q.exact is not None and q.all_wrong and q.is_equally_far,
         "precision",
         "{against} None is much nearer than the others.",
     ),
-    Row(
+    DecisionRow(
         "none-right",
         "all are wrong, and a majority decides",
         lambda q: q.exact is not None and q.all_wrong and q.seen.vote.decided,
@@ -323,14 +323,14 @@ ROWS: tuple[Row[Inquiry], ...] = (
         _outvoted,
         "the outvoted",
     ),
-    Row(
+    DecisionRow(
         "none-right-undecided",
         "all are wrong, otherwise",
         lambda q: q.exact is not None and q.all_wrong,
         "unknown",
         "{against} {vote}.",
     ),
-    Row(
+    DecisionRow(
         "no-farther",
         f"who is wrong is no more than {FARTHER:g} times as far from the exact result as another "
         "who is right",
@@ -338,14 +338,14 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "precision",
         "{against} None is much farther than the others.",
     ),
-    Row(
+    DecisionRow(
         "undecided",
         "there is no exact result, and no majority decides",
         lambda q: q.exact is None and not q.seen.vote.decided,
         "unknown",
         "{vote}. No exact result could be had.",
     ),
-    Row(
+    DecisionRow(
         "edge",
         "the layer does more than compare and move numbers, and moving the input by one last place "
         "takes a right target to the answer of the wrong, element by element",
@@ -354,7 +354,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         "{against} A discontinuity: moving the input by one unit in the last place makes {right} "
         "give the answer of {wrong}.",
     ),
-    Row(
+    DecisionRow(
         "majority-wrong",
         "who is wrong is of the majority",
         lambda q: bool(set(q.wrong) & set(q.seen.vote.majority)),
@@ -363,7 +363,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         _wrong,
         "who is wrong",
     ),
-    Row(
+    DecisionRow(
         "wrong",
         "otherwise, with an exact result",
         lambda q: q.exact is not None,
@@ -372,7 +372,7 @@ ROWS: tuple[Row[Inquiry], ...] = (
         _wrong,
         "who is wrong",
     ),
-    Row(
+    DecisionRow(
         "outvoted",
         "otherwise",
         lambda q: True,

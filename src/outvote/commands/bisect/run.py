@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.bench.noise import asking, measured
-from outvote.bench.reading import helpers, read_model
+from outvote.bench.reader import helpers, read_model
 from outvote.commands.bisect.bisected import Bisected, Probe
 from outvote.commands.bisect.job import BisectJob
 from outvote.commands.bisect.releases import Interval, narrowed

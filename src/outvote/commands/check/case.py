@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from outvote.bench.reading import helpers, read_model
+from outvote.bench.reader import helpers, read_model
 from outvote.commands.check.job import Job
 from outvote.core.arrays import Array
 from outvote.core.case import Case, Data, fit, random_data

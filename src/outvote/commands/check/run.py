@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.bench.noise import NoiseFloor, choose_instruments, measure_noise
-from outvote.bench.reading import helpers, require_started
+from outvote.bench.reader import helpers, require_started
 from outvote.commands.check.case import read_case
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job

@@ -35,7 +35,7 @@ class CoverageJob:
 
 
 @dataclass(frozen=True)
-class State:
+class NeuronState:
     """What a test set did to the neurons; merging two is taking the larger (or smaller) of each."""
 
     best: Array  # largest scaled value
@@ -47,8 +47,8 @@ class State:
     train_high: Array
     tests: int
 
-    def merged(self, other: State) -> State:
-        return State(
+    def merged(self, other: NeuronState) -> NeuronState:
+        return NeuronState(
             np.maximum(self.best, other.best),
             np.maximum(self.high, other.high),
             np.minimum(self.low, other.low),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from outvote.commands.coverage.job import CoverageJob, State
+from outvote.commands.coverage.job import CoverageJob, NeuronState
 from outvote.commands.explore.result import THRESHOLDS, layer_coverage
 from outvote.core.case import Data
 from outvote.core.model import Model
@@ -19,7 +19,7 @@ def coverage_result(
     data: Data,
     hello: Run,
     layers: list[dict[str, Any]],
-    state: State,
+    state: NeuronState,
     created: datetime,
     seconds: float,
 ) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def coverage_result(
     }
 
 
-def criteria(state: State, top: int) -> dict[str, Any]:
+def criteria(state: NeuronState, top: int) -> dict[str, Any]:
     """DeepGauge's criteria; those that need training data are null without it."""
     found: dict[str, Any] = {f"top_{top}": float(state.top.mean())}
     if not len(state.train_low):

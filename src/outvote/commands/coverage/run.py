@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from outvote.bench.reading import read_model
-from outvote.commands.coverage.job import CoverageJob, State
+from outvote.bench.reader import read_model
+from outvote.commands.coverage.job import CoverageJob, NeuronState
 from outvote.commands.coverage.result import coverage_result
 from outvote.commands.view import UNSEEN, View
 from outvote.core.arrays import Array
@@ -26,7 +26,7 @@ from outvote.core.errors import UsageError
 from outvote.core.files import save_npz
 from outvote.core.model import Model, digest_of
 from outvote.core.protocol import MeasureCoverage, OpenExplorer
-from outvote.explore.asking import ask
+from outvote.explore.expedition import ask
 from outvote.report.folder import prepare_folder, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
@@ -109,7 +109,7 @@ def _open(pool: Pool, job: CoverageJob, model: Model, data: Data) -> list[dict[s
 
 def _measured(
     pool: Pool, job: CoverageJob, data: Data, profile: tuple[Array, Array] | None
-) -> State:
+) -> NeuronState:
     request = MeasureCoverage(
         stored=tuple(pool.blobs.put(array) for array in data.inputs),
         profile=() if profile is None else (profile,),
@@ -122,10 +122,10 @@ def _measured(
     none = np.zeros(0)
     sections = np.zeros((len(rows.best), 0), bool) if rows.sections is None else rows.sections
     low, high = profile or (none, none)
-    return State(rows.best, rows.high, rows.low, rows.top, sections, low, high, data.count)
+    return NeuronState(rows.best, rows.high, rows.low, rows.top, sections, low, high, data.count)
 
 
-def _require_same_range(before: State, profile: tuple[Array, Array]) -> None:
+def _require_same_range(before: NeuronState, profile: tuple[Array, Array]) -> None:
     same = len(before.train_low) and np.array_equal(before.train_low, profile[0])
     if not (same and np.array_equal(before.train_high, profile[1])):
         raise UsageError(
@@ -134,7 +134,7 @@ def _require_same_range(before: State, profile: tuple[Array, Array]) -> None:
         )
 
 
-def _read_state(path: Path, identity: str) -> State | None:
+def _read_state(path: Path, identity: str) -> NeuronState | None:
     if not path.exists():
         return None
     arrays = load_data(path)
@@ -144,12 +144,12 @@ def _read_state(path: Path, identity: str) -> State | None:
             "give another file to --state"
         )
     try:
-        return State(**{**arrays, "tests": int(arrays["tests"])})  # type: ignore[arg-type]
+        return NeuronState(**{**arrays, "tests": int(arrays["tests"])})  # type: ignore[arg-type]
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(f"{path} is not a state of `outvote coverage`: {error}") from error
 
 
-def _write_state(path: Path, identity: str, state: State) -> None:
+def _write_state(path: Path, identity: str, state: NeuronState) -> None:
     """Atomically: an interruption must not cost the old state."""
     values = {name: np.asarray(value) for name, value in vars(state).items()}
     save_npz(path, {"identity": np.array(identity), **values}, compressed=True)

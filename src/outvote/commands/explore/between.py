@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from outvote.bench.reading import read_model
+from outvote.bench.reader import read_model
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
@@ -27,9 +27,9 @@ from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.files import named_inputs, save_npz
 from outvote.core.protocol import MoveInputs, RunModel
-from outvote.explore.asking import ask, open_explorer
+from outvote.explore.expedition import Expedition
 from outvote.explore.explore import prepare, require_neurons, require_sense
-from outvote.explore.job import Explored, ExploreJob, Subject
+from outvote.explore.job import Explored, ModelUnderTest
 from outvote.explore.legal import read_features
 from outvote.judge.distances import distance_relative
 from outvote.report.folder import prepare_folder, saved, write_into
@@ -75,10 +75,10 @@ def between_in(pool: Pool, job: BetweenTargets, watch: Watch = silent) -> dict[s
     """The same in a pool that has the targets."""
     search, out = job.search, job.out
     names = [target.name for target in job.targets]
-    explored = _read(pool, search, names, watch)
-    assert explored.data is not None
-    with watch(f"Searching from {explored.data.count} seeds", pool, names):
-        walk = _walk(pool, search, explored, names, out)
+    trip = Expedition(pool, search, Explored(search, kind="any"))
+    _read(trip, names, watch)
+    with watch(f"Searching from {trip.data.count} seeds", pool, names):
+        walk = _walk(trip, names, out)
     check = Job(
         search.models[0],
         job.targets,
@@ -88,16 +88,16 @@ def between_in(pool: Pool, job: BetweenTargets, watch: Watch = silent) -> dict[s
         allow_code=search.allow_code,
     )
     checked = check_in(pool, check, watch, out)
-    found = {**check_result(checked), **_added(search, explored, checked, walk)}
+    found = {**check_result(checked), **_added(trip, checked, walk)}
     result = job.gate.judged(found)
     saved(lambda: _save(walk.inputs, out), out)
     write_into(out, result)
     return result
 
 
-def _read(pool: Pool, job: ExploreJob, names: Sequence[str], watch: Watch) -> Explored:
+def _read(trip: Expedition, names: Sequence[str], watch: Watch) -> None:
+    pool, job, explored = trip.pool, trip.job, trip.explored
     arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
-    explored = Explored(job, kind="any")
     with watch("Starting", pool, names):
         hellos = pool.start(names)
     for name, run in hellos.items():
@@ -114,31 +114,29 @@ def _read(pool: Pool, job: ExploreJob, names: Sequence[str], watch: Watch) -> Ex
                     f"input {item.name!r} takes {item.dtype}: there is no gradient to follow to "
                     "other integers; `outvote check` compares targets on given inputs"
                 )
-        explored.subjects = [Subject(job.models[0].stem, job.models[0], model, shapes[0])]
+        explored.subjects = [ModelUnderTest(job.models[0].stem, job.models[0], model, shapes[0])]
         if job.count is not None:
             arrays = {k: a[: job.count] if a.ndim else a for k, a in arrays.items()}
         source = str(job.data) if isinstance(job.data, Path) else "arrays"
         explored.data = fit(arrays, model, source, allow_nan=False)
-        require_neurons(explored, open_explorer(pool, job, explored, job.target))
+        require_neurons(explored, trip.open(job.target))
         features = read_features(job.features) if job.features else None
-        prepare(pool, job, explored, features)
-    return explored
+        prepare(trip, features)
 
 
-def _walk(pool: Pool, job: ExploreJob, explored: Explored, names: Sequence[str], out: Path) -> Walk:
+def _walk(trip: Expedition, names: Sequence[str], out: Path) -> Walk:
     """Climb along the difference of the two farthest targets; keep the farthest of each seed.
 
     Stopped with Ctrl-C, the workers are gone and nothing can be judged: the inputs are saved.
     """
-    assert explored.data is not None
-    began = time.monotonic()
-    now = list(explored.data.inputs)
+    job, began = trip.job, time.monotonic()
+    now = list(trip.data.inputs)
     best = [array.copy() for array in now]
-    farthest = before = np.zeros(explored.data.count)
+    farthest = before = np.zeros(trip.data.count)
     rng = np.random.default_rng(job.seed)
     try:
         for iteration in range(job.iterations + 1):
-            outputs = _outputs(pool, job, explored, names, now)
+            outputs = _outputs(trip, names, now)
             distance, weights = _difference(outputs, job.target.name, rng)
             if not iteration:
                 before = farthest = distance
@@ -149,18 +147,16 @@ def _walk(pool: Pool, job: ExploreJob, explored: Explored, names: Sequence[str],
             if iteration < job.iterations:
                 fresh = iteration == 0
                 request = MoveInputs(inputs=tuple(now), weights=(weights,), fresh=fresh)
-                now = list(ask(pool, job.target, request).reply.inputs)
+                now = list(trip.ask(request).reply.inputs)
     except KeyboardInterrupt:
         _save(best, out)
         raise
     return Walk(best, before, farthest, time.monotonic() - began)
 
 
-def _outputs(
-    pool: Pool, job: ExploreJob, explored: Explored, names: Sequence[str], inputs: Sequence[Array]
-) -> dict[str, Array]:
+def _outputs(trip: Expedition, names: Sequence[str], inputs: Sequence[Array]) -> dict[str, Array]:
     """First output of every target that can run the model; the others are left to the check."""
-    model = explored.subjects[0].model
+    pool, job, model = trip.pool, trip.job, trip.explored.subjects[0].model
     request = RunModel(
         model=model,
         inputs=tuple(pool.blobs.put(array) for array in inputs),
@@ -199,9 +195,8 @@ def _difference(
     return distance, weights.astype(np.float32)
 
 
-def _added(job: ExploreJob, explored: Explored, checked: Checked, walk: Walk) -> dict[str, Any]:
+def _added(trip: Expedition, checked: Checked, walk: Walk) -> dict[str, Any]:
     """What `explore` adds to the result of a check."""
-    assert explored.data is not None
     apart = {
         pair.targets: {int(i) for m in pair.measured if m.inconsistent for i in m.triggering}
         for pair in checked.comparisons
@@ -217,12 +212,12 @@ def _added(job: ExploreJob, explored: Explored, checked: Checked, walk: Walk) ->
     ]
     return {
         "command": "explore",
-        "seeds": explored.data.count,
+        "seeds": trip.data.count,
         "already_different": int((walk.before >= min(thresholds, default=np.inf)).sum()),
         "differences": {"total": len(found), "per_model": per_target},
         "coverage": None,
         "distance": {
-            "followed": job.target.name,
+            "followed": trip.job.target.name,
             "before": float(walk.before.max()),
             "after": float(walk.after.max()),
             "grew": int((walk.after > walk.before).sum()),

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from outvote.bench.reading import helpers
+from outvote.bench.reader import helpers
 from outvote.campaign.campaign import Onlooker, run_campaign
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.rules import chosen_rules, rules_of

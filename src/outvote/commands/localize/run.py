@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from outvote.bench.reading import choose_reference, helpers, read_model, reader, require_started
+from outvote.bench.reader import choose_reference, helpers, read_model, reader, require_started
 from outvote.commands.localize.job import LocalizeJob
 from outvote.commands.localize.result import localize_result
 from outvote.commands.view import UNSEEN, View

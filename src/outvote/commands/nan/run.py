@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from outvote.bench.reading import read_model, require_started
+from outvote.bench.reader import read_model, require_started
 from outvote.campaign.probes.evolution import Evolution, Evolved, ranges_request
 from outvote.campaign.probes.genome import Genome
 from outvote.campaign.probes.prober import MOST_WEIGHTS

@@ -24,7 +24,7 @@ from outvote.core.case import load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.protocol import AskModels, MoveInputs
-from outvote.explore.asking import ask
+from outvote.explore.expedition import ask
 from outvote.explore.explore import open_in, require_two
 from outvote.explore.job import Explored, ExploreJob
 from outvote.explore.legal import legal_range
@@ -62,7 +62,7 @@ def pollution_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> dict[str
     labels = _labels(arrays, job)
     source = str(job.data) if isinstance(job.data, Path) else "arrays"
     job = replace(job, data=_seeds(arrays, len(labels), job), count=None)
-    explored = open_in(pool, job, watch)
+    explored = open_in(pool, job, watch).explored
     evidence: Evidence | None = None
     suspects: Array = np.zeros(0, int)
     scores: Array = np.zeros(0)

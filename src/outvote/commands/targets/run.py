@@ -18,7 +18,7 @@ from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
 from outvote.targets.choose import install_hint, missing_packages
 from outvote.targets.environments.provide import is_built, provide
-from outvote.targets.environments.store import Store
+from outvote.targets.environments.store import EnvironmentStore
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ _NOT_BUILT = "pip builds it when a command first names it with --targets"
 def run(job: HealthJob | Environments | Removal, view: View = UNSEEN) -> dict[str, Any]:
     """What is asked of targets, or of what pip has built for them."""
     if isinstance(job, Removal):
-        return {"command": "targets", "freed": Store().remove(job.key)}
+        return {"command": "targets", "freed": EnvironmentStore().remove(job.key)}
     if isinstance(job, Environments):
-        store = Store()
+        store = EnvironmentStore()
         return {"command": "targets", "environments": store.entries(), "folder": store.folder}
     return {"command": "targets", "targets": health(job, view)}
 

@@ -41,7 +41,7 @@ def lend_openblas(packages: Path) -> None:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class ClassicRecipe:
     """Stages of installation, and a last touch to the folder of packages."""
 
     stages: tuple[Stage, ...]
@@ -68,10 +68,10 @@ def _runs(python: str) -> bool:
 
 
 RECIPES = {
-    "theano": Recipe(
+    "theano": ClassicRecipe(
         (_SHARED, ("--no-build-isolation", "--no-deps", "Theano==1.0.5"), _OF_KERAS),
     ),
-    "tensorflow": Recipe(
+    "tensorflow": ClassicRecipe(
         (
             (
                 *_SHARED,
@@ -81,7 +81,7 @@ RECIPES = {
             _OF_KERAS,
         ),
     ),
-    "mxnet": Recipe(
+    "mxnet": ClassicRecipe(
         (
             (*_SHARED, "requests", "graphviz<0.9"),
             ("--no-deps", "mxnet==1.9.1"),

@@ -27,7 +27,7 @@ def default_folder() -> Path:
 
 
 @dataclass(frozen=True)
-class Entry:
+class EnvironmentEntry:
     """One row of `outvote targets --environments`."""
 
     key: str
@@ -38,7 +38,7 @@ class Entry:
     yanked: str  # why its release was withdrawn; empty if it was not
 
 
-class Store:
+class EnvironmentStore:
     """Environments under their keys."""
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -64,10 +64,12 @@ class Store:
         facts: dict[str, Any] = json.loads((self.folder / environment.key / _FACTS).read_text())
         return facts
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[EnvironmentEntry]:
         """Every whole environment, by key."""
         found = sorted(self.folder.glob(f"*/{_FACTS}"))
-        return [Entry(path.parent.name, **json.loads(path.read_text())) for path in found]
+        return [
+            EnvironmentEntry(path.parent.name, **json.loads(path.read_text())) for path in found
+        ]
 
     def remove(self, key: str) -> float:
         """Delete one environment, or with `all` every one; returns the megabytes freed."""

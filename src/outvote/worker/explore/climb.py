@@ -40,7 +40,7 @@ class Models(Protocol):
 
 
 @dataclass(frozen=True)
-class Settings:
+class ClimbSettings:
     """Names of the paper: λ1 and λ2 of equation 3; the iterations that a seed is given."""
 
     lambda1: float
@@ -98,7 +98,7 @@ class Search:
     oracle: Oracle
     moves: Sequence[Move]
     rules: Sequence[Rules]
-    settings: Settings
+    settings: ClimbSettings
 
     def run(
         self, seeds: Inputs, index: Array, cycle: int, progress: Callable[[float], None]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from outvote.dialects.keras.zoo.catalog import ENTRIES, GROUPS, Entry, find_entries, members_of
+from outvote.dialects.keras.zoo.catalog import ENTRIES, GROUPS, ZooEntry, find_entries, members_of
 
 __all__ = ["members_of"]
 
@@ -16,7 +16,7 @@ def has(name: str) -> bool:
     return name in GROUPS or name in ENTRIES
 
 
-def entries(names: Sequence[str] | None = None) -> list[Entry]:
+def entries(names: Sequence[str] | None = None) -> list[ZooEntry]:
     """All models, or those of these names and groups."""
     return list(ENTRIES.values()) if names is None else find_entries(names)
 

@@ -14,7 +14,7 @@ _FEW = 400  # samples, for models that take a second for a few of them
 
 
 @dataclass(frozen=True)
-class Entry:
+class ZooEntry:
     """One model. `layers` and `weights` are those of the default size, input included."""
 
     name: str
@@ -41,7 +41,7 @@ class Entry:
     def is_classifier(self) -> bool:
         return self.takes in ("images", "tokens")
 
-    def sized(self, size: int | None) -> Entry:
+    def sized(self, size: int | None) -> ZooEntry:
         """The same model for images of another side, or sequences of another length."""
         if size is None:
             return self
@@ -57,49 +57,49 @@ _LEMON, _AUDEE = ("LEMON",), ("AUDEE",)
 _IMAGE, _SMALL = (64, 64, 3), (32, 32, 3)
 # fmt: off
 _TABLE = (
-    Entry("alexnet", _LEMON, "alexnet", "digits", _SMALL,
+    ZooEntry("alexnet", _LEMON, "alexnet", "digits", _SMALL,
           17, 1_245_578, smallest=16, epochs=2),
-    Entry("lenet5-fashion", _LEMON, "lenet5_wide", "digits",
+    ZooEntry("lenet5-fashion", _LEMON, "lenet5_wide", "digits",
           (28, 28, 1), 11, 412_778),
-    Entry("lenet5", _LEMON + _AUDEE, "lenet5", "digits", (28, 28, 1),
+    ZooEntry("lenet5", _LEMON + _AUDEE, "lenet5", "digits", (28, 28, 1),
           13, 61_706, smallest=16),
-    Entry("lstm-sine", _LEMON, "lstm_two", "sine", (50, 1),
+    ZooEntry("lstm-sine", _LEMON, "lstm_two", "sine", (50, 1),
           6, 70_901, outputs=1),
-    Entry("lstm-stock", _LEMON, "lstm_one", "walk", (20, 1),
+    ZooEntry("lstm-stock", _LEMON, "lstm_one", "walk", (20, 1),
           4, 26_321, outputs=1),
-    Entry("resnet50", _LEMON, "ResNet50", "digits", _IMAGE,
+    ZooEntry("resnet50", _LEMON, "ResNet50", "digits", _IMAGE,
           177, 23_608_202, smallest=32, epochs=3, samples=_FEW),
-    Entry("mobilenet", _LEMON, "MobileNet", "digits", _IMAGE,
+    ZooEntry("mobilenet", _LEMON, "MobileNet", "digits", _IMAGE,
           91, 3_239_114, smallest=32, epochs=4, samples=_FEW),
-    Entry("inceptionv3", _LEMON, "InceptionV3", "digits",
+    ZooEntry("inceptionv3", _LEMON, "InceptionV3", "digits",
           (75, 75, 3), 313, 21_823_274, smallest=75, epochs=3, samples=_FEW),
-    Entry("densenet121", _LEMON, "DenseNet121", "digits", _IMAGE,
+    ZooEntry("densenet121", _LEMON, "DenseNet121", "digits", _IMAGE,
           429, 7_047_754, smallest=32, epochs=3, samples=_FEW),
-    Entry("vgg16", _LEMON, "VGG16", "digits", _IMAGE,
+    ZooEntry("vgg16", _LEMON, "VGG16", "digits", _IMAGE,
           23, 39_929_674, smallest=32, epochs=3, rate=1e-4, samples=_FEW),
-    Entry("vgg19", _LEMON, "VGG19", "digits", _IMAGE,
+    ZooEntry("vgg19", _LEMON, "VGG19", "digits", _IMAGE,
           26, 45_239_370, smallest=32, epochs=3, rate=1e-4, samples=_FEW),
-    Entry("xception", _LEMON, "Xception", "digits", (71, 71, 3),
+    ZooEntry("xception", _LEMON, "Xception", "digits", (71, 71, 3),
           134, 20_881_970, smallest=71, epochs=3, samples=_FEW),
-    Entry("resnet20", _AUDEE, "resnet20", "digits", _SMALL, 72, 274_442, epochs=3),
-    Entry("vgg16-cifar", _AUDEE, "vgg16_small", "digits", _SMALL,
+    ZooEntry("resnet20", _AUDEE, "resnet20", "digits", _SMALL, 72, 274_442, epochs=3),
+    ZooEntry("vgg16-cifar", _AUDEE, "vgg16_small", "digits", _SMALL,
           56, 14_999_370, smallest=32, epochs=3, samples=_FEW),
-    Entry("mobilenetv2-cifar", _AUDEE, "MobileNetV2", "digits", _SMALL,
+    ZooEntry("mobilenetv2-cifar", _AUDEE, "MobileNetV2", "digits", _SMALL,
           156, 2_270_794, smallest=32, samples=_FEW),
-    Entry("simple-rnn-imdb", _AUDEE, "simple_rnn", "tokens", (64,),
+    ZooEntry("simple-rnn-imdb", _AUDEE, "simple_rnn", "tokens", (64,),
           5, 70_338, rate=3e-3, outputs=2, vocabulary=_VOCABULARY),
-    Entry("lstm-imdb", _AUDEE, "lstm", "tokens", (64,),
+    ZooEntry("lstm-imdb", _AUDEE, "lstm", "tokens", (64,),
           5, 88_962, rate=3e-3, outputs=2, vocabulary=_VOCABULARY),
-    Entry("gru-imdb", _AUDEE, "gru", "tokens", (64,),
+    ZooEntry("gru-imdb", _AUDEE, "gru", "tokens", (64,),
           5, 82_946, rate=3e-3, outputs=2, vocabulary=_VOCABULARY),
-    Entry("transformer", (), "transformer", "tokens", (32,),
+    ZooEntry("transformer", (), "transformer", "tokens", (32,),
           19, 84_258, rate=3e-3, outputs=2, vocabulary=_VOCABULARY),
-    Entry("residual-mlp", (), "residual_mlp", "digits", (8, 8, 1), 19, 20_842, smallest=4),
-    Entry("tiny-number", (), "tiny", "sums", (1,), 5, 6, outputs=3),
-    Entry("tiny-vector", (), "tiny", "sums", (6,), 5, 21, outputs=3),
-    Entry("tiny-sequence", (), "tiny", "sums", (7, 4), 5, 87, outputs=3),
-    Entry("tiny-image", (), "tiny", "sums", (5, 6, 4), 5, 363, outputs=3),
-    Entry("tiny-volume", (), "tiny", "sums", (4, 4, 4, 2), 5, 387, outputs=3),
+    ZooEntry("residual-mlp", (), "residual_mlp", "digits", (8, 8, 1), 19, 20_842, smallest=4),
+    ZooEntry("tiny-number", (), "tiny", "sums", (1,), 5, 6, outputs=3),
+    ZooEntry("tiny-vector", (), "tiny", "sums", (6,), 5, 21, outputs=3),
+    ZooEntry("tiny-sequence", (), "tiny", "sums", (7, 4), 5, 87, outputs=3),
+    ZooEntry("tiny-image", (), "tiny", "sums", (5, 6, 4), 5, 363, outputs=3),
+    ZooEntry("tiny-volume", (), "tiny", "sums", (4, 4, 4, 2), 5, 387, outputs=3),
 )
 # fmt: on
 ENTRIES = {entry.name: entry for entry in _TABLE}
@@ -111,9 +111,9 @@ GROUPS = {
 }
 
 
-def find_entries(names: Iterable[str]) -> list[Entry]:
+def find_entries(names: Iterable[str]) -> list[ZooEntry]:
     """The models of these names and groups, each once, in the order in which they are named."""
-    wanted: dict[str, Entry] = {}
+    wanted: dict[str, ZooEntry] = {}
     for name in names:
         for member in members_of(name):
             wanted[member] = find_entry(member)
@@ -125,7 +125,7 @@ def members_of(name: str) -> tuple[str, ...]:
     return GROUPS.get(name, (name,))
 
 
-def find_entry(name: str) -> Entry:
+def find_entry(name: str) -> ZooEntry:
     """The model of that name, or an error that names the nearest one."""
     if name in ENTRIES:
         return ENTRIES[name]

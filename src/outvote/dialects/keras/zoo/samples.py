@@ -10,7 +10,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
-from outvote.dialects.keras.zoo.catalog import Entry
+from outvote.dialects.keras.zoo.catalog import ZooEntry
 from outvote.targets.choose import install_hint
 
 Samples = tuple[Array, Array]
@@ -18,7 +18,7 @@ _FEWEST = 10  # samples: some to train on, some to test with
 _MOST_CLASSES, _MOST_TOKENS = 10_000, 1_000_000
 
 
-def generated(entry: Entry, count: int, seed: int) -> Samples:
+def generated(entry: ZooEntry, count: int, seed: int) -> Samples:
     """Samples with a rule that can be learnt, from nothing but a seed."""
     rng = np.random.default_rng(seed)
     if entry.takes == "images":
@@ -30,7 +30,7 @@ def generated(entry: Entry, count: int, seed: int) -> Samples:
     return _sines(entry, count, rng) if entry.data == "sine" else _walks(entry, count, rng)
 
 
-def _gratings(entry: Entry, count: int, rng: np.random.Generator) -> Samples:
+def _gratings(entry: ZooEntry, count: int, rng: np.random.Generator) -> Samples:
     """Stripes and noise; the class is the direction of the stripes."""
     height, width, channels = entry.shape
     labels = rng.integers(0, entry.outputs, count)
@@ -44,7 +44,7 @@ def _gratings(entry: Entry, count: int, rng: np.random.Generator) -> Samples:
     return (0.5 + wave / 2 + noise).astype(np.float32), labels
 
 
-def _opinions(entry: Entry, count: int, rng: np.random.Generator) -> Samples:
+def _opinions(entry: ZooEntry, count: int, rng: np.random.Generator) -> Samples:
     """Random tokens; the last ones are of a kind that tells the class, as a verdict would."""
     (length,) = entry.shape
     labels = rng.integers(0, entry.outputs, count)
@@ -56,7 +56,7 @@ def _opinions(entry: Entry, count: int, rng: np.random.Generator) -> Samples:
     return x.astype(np.int32), labels
 
 
-def _sums(entry: Entry, count: int, rng: np.random.Generator) -> Samples:
+def _sums(entry: ZooEntry, count: int, rng: np.random.Generator) -> Samples:
     """Arrays of numbers; the answers are sums over every so many of them."""
     x = rng.normal(0, 1, (count, *entry.shape)).astype(np.float32)
     flat = np.tanh(x.reshape(count, -1))
@@ -66,7 +66,7 @@ def _sums(entry: Entry, count: int, rng: np.random.Generator) -> Samples:
     return x, np.stack(answers, axis=1)
 
 
-def _sines(entry: Entry, count: int, rng: np.random.Generator) -> Samples:
+def _sines(entry: ZooEntry, count: int, rng: np.random.Generator) -> Samples:
     """Windows of sine waves with the value that follows (LEMON's Sine-Wave)."""
     length, features = entry.shape
     step, phase = rng.uniform(0.1, 0.5, (count, 1)), rng.uniform(0, 2 * np.pi, (count, 1))
@@ -74,7 +74,7 @@ def _sines(entry: Entry, count: int, rng: np.random.Generator) -> Samples:
     return waves[:, :-1].astype(np.float32), waves[:, -1].astype(np.float32)
 
 
-def _walks(entry: Entry, count: int, rng: np.random.Generator) -> Samples:
+def _walks(entry: ZooEntry, count: int, rng: np.random.Generator) -> Samples:
     """Windows of random walks with the value that follows, in place of LEMON's Stock-Price."""
     length, features = entry.shape
     walks = rng.normal(0, 0.2, (count, length + 1, features)).cumsum(axis=1)
@@ -95,7 +95,7 @@ def digits() -> Mapping[str, Array]:
     return {"x": x.reshape(-1, 8, 8) / 16, "y": y}
 
 
-def fitted(entry: Entry, arrays: Mapping[str, Array], source: str) -> tuple[Entry, Samples]:
+def fitted(entry: ZooEntry, arrays: Mapping[str, Array], source: str) -> tuple[ZooEntry, Samples]:
     """Samples in the form that the model takes, and the model for their classes and tokens."""
     if not {"x", "y"} <= arrays.keys():
         held = ", ".join(sorted(arrays)) or "nothing"
@@ -123,7 +123,7 @@ def fitted(entry: Entry, arrays: Mapping[str, Array], source: str) -> tuple[Entr
     return replace(entry, outputs=max(2, int(labels.max()) + 1)), (x, labels)
 
 
-def _labels(entry: Entry, y: Array, source: str) -> Array:
+def _labels(entry: ZooEntry, y: Array, source: str) -> Array:
     labels = y.reshape(len(y), -1)
     if labels.shape[1] != 1 or (labels != labels.round()).any() or labels.min() < 0:
         raise UsageError(
@@ -139,11 +139,11 @@ def _refuse_more(what: str, count: float, most: int, where: str) -> None:
         raise UsageError(f"{where} asks for {count:.0f} {what}, more than {most}; renumber them")
 
 
-def _wrong_shape(entry: Entry, x: Array, source: str, wanted: str) -> UsageError:
+def _wrong_shape(entry: ZooEntry, x: Array, source: str, wanted: str) -> UsageError:
     return UsageError(f"{entry.name} takes {wanted}; x of {source} has shape {x.shape}")
 
 
-def _fit_images(entry: Entry, x: Array, source: str) -> tuple[Entry, Array]:
+def _fit_images(entry: ZooEntry, x: Array, source: str) -> tuple[ZooEntry, Array]:
     """Resized to the model's own input; bytes become [0, 1]."""
     images = x[..., None] if x.ndim == 3 else x
     if images.ndim != 4 or images.shape[-1] not in (1, 3):
@@ -165,20 +165,20 @@ def _stretch(old: int, new: int) -> Array:
     return np.stack(matrix, axis=1).astype(np.float32)
 
 
-def _fit_tokens(entry: Entry, x: Array, source: str) -> tuple[Entry, Array]:
+def _fit_tokens(entry: ZooEntry, x: Array, source: str) -> tuple[ZooEntry, Array]:
     if x.ndim != 2 or (x != np.round(x)).any() or x.min() < 0:
         raise _wrong_shape(entry, x, source, "tokens (count, length), whole numbers from 0")
     _refuse_more("tokens", x.max() + 1, _MOST_TOKENS, f"x of {source}")
     return replace(entry, shape=x.shape[1:], vocabulary=int(x.max()) + 1), x.astype(np.int32)
 
 
-def _fit_arrays(entry: Entry, x: Array, source: str) -> tuple[Entry, Array]:
+def _fit_arrays(entry: ZooEntry, x: Array, source: str) -> tuple[ZooEntry, Array]:
     if x.shape[1:] != entry.shape:
         raise _wrong_shape(entry, x, source, f"arrays of shape {entry.shape}")
     return entry, x.astype(np.float32)
 
 
-def _fit_sequences(entry: Entry, x: Array, source: str) -> tuple[Entry, Array]:
+def _fit_sequences(entry: ZooEntry, x: Array, source: str) -> tuple[ZooEntry, Array]:
     sequences = (x[..., None] if x.ndim == 2 else x).astype(np.float32)
     if sequences.ndim != 3:
         raise _wrong_shape(entry, x, source, "sequences (count, length, features)")

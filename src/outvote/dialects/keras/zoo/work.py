@@ -24,7 +24,7 @@ from outvote.core.zoo_protocol import (
     ZooModelBuilt,
 )
 from outvote.dialects.keras.targets import BUILT_IN
-from outvote.dialects.keras.zoo.catalog import Entry
+from outvote.dialects.keras.zoo.catalog import ZooEntry
 from outvote.dialects.keras.zoo.samples import Samples, digits, fitted, generated
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
@@ -81,7 +81,7 @@ def trainer(name: str | None) -> Target:
 
 
 @dataclass(frozen=True)
-class Bench:
+class ZooBench:
     """One worker, the folder that models go to, and a folder for what is not finished."""
 
     pool: Pool
@@ -100,7 +100,7 @@ class Bench:
             raise UsageError(told)
         return run
 
-    def keep(self, entry: Entry, x: Array, y: Array, run: Run[ZooModelBuilt]) -> Made:
+    def keep(self, entry: ZooEntry, x: Array, y: Array, run: Run[ZooModelBuilt]) -> Made:
         """Move what is finished into place, the model last: whoever sees it sees its data."""
         data = save_npz(self.out / f"{entry.name}.npz", {"x": x, "y": y})
         self.pool.blobs.copy_file(run.reply.file.digest, self.unfinished / "model.keras")
@@ -112,7 +112,7 @@ class Bench:
 @contextmanager
 def bench(
     out: Path, target: Target, watch: Watch = silent, pool: Pool | None = None
-) -> Iterator[Bench]:
+) -> Iterator[ZooBench]:
     """A started worker: of its own, or that of a pool which has the target."""
     with ExitStack() as stack:
         _make_folder(out)
@@ -123,7 +123,7 @@ def bench(
             hello = pool.start([target.name])[target.name]
         if not hello.ok:
             raise UsageError(f"target {target.name!r} could not be started: {hello.message}")
-        yield Bench(pool, target.name, out, folder, watch)
+        yield ZooBench(pool, target.name, out, folder, watch)
 
 
 def _make_folder(out: Path) -> None:
@@ -133,7 +133,7 @@ def _make_folder(out: Path) -> None:
         raise UsageError(f"{out} is a file; name a folder with --out DIR") from None
 
 
-def build(bench: Bench, entry: Entry, seed: int) -> Made:
+def build(bench: ZooBench, entry: ZooEntry, seed: int) -> Made:
     """A model with random weights whose outputs depend on the input, and inputs that fit."""
     x, y = generated(entry, 3 * _INPUTS, seed)
     stored = bench.pool.blobs.put(x[_INPUTS:])
@@ -150,7 +150,7 @@ class Source:
     arrays: Mapping[str, Array] = field(default_factory=dict)
 
 
-def source_of(data: str | None, entries: Iterable[Entry]) -> Source:
+def source_of(data: str | None, entries: Iterable[ZooEntry]) -> Source:
     """What `--data` names, read or refused before any framework is started."""
     if data is None:
         wanted = any(entry.data == "digits" for entry in entries)
@@ -164,8 +164,8 @@ def source_of(data: str | None, entries: Iterable[Entry]) -> Source:
 
 
 def train(
-    bench: Bench,
-    entry: Entry,
+    bench: ZooBench,
+    entry: ZooEntry,
     given: Source,
     epochs: int | None = None,
     count: int | None = None,
@@ -199,13 +199,15 @@ def train(
     return Trained(made, source, *counts, epochs, score, guess, entry.is_classifier)
 
 
-def _guess(entry: Entry, y: Array, y_test: Array) -> float:
+def _guess(entry: ZooEntry, y: Array, y_test: Array) -> float:
     if entry.is_classifier:
         return float(np.mean(y_test == np.bincount(y).argmax()))
     return float(np.abs(y_test - y.mean(axis=0)).mean())
 
 
-def _samples(bench: Bench, entry: Entry, given: Source, seed: int) -> tuple[Entry, Samples, str]:
+def _samples(
+    bench: ZooBench, entry: ZooEntry, given: Source, seed: int
+) -> tuple[ZooEntry, Samples, str]:
     if given.name is None and entry.data != "digits":
         return entry, generated(entry, _GENERATED, seed), f"generated {entry.data}"
     source = given.name or "scikit-learn's digits"
@@ -215,14 +217,14 @@ def _samples(bench: Bench, entry: Entry, given: Source, seed: int) -> tuple[Entr
     return *fitted(entry, arrays, source), source
 
 
-def _keras_dataset(bench: Bench, entry: Entry, name: str) -> dict[str, Array]:
+def _keras_dataset(bench: ZooBench, entry: ZooEntry, name: str) -> dict[str, Array]:
     request = LoadDataset(name=name, vocabulary=entry.vocabulary or None, length=entry.shape[0])
     reply = bench.ask(f"Loading keras.datasets.{name}", request).reply
     get = bench.pool.blobs.get
     return {"x": np.array(get(reply.x)), "y": np.array(get(reply.y))}
 
 
-def _plan(entry: Entry) -> ModelPlan:
+def _plan(entry: ZooEntry) -> ModelPlan:
     return ModelPlan(
         entry.name,
         entry.family,

@@ -29,7 +29,7 @@ def forget() -> None:
     K.set_learning_phase(0)
 
 
-class Builder:
+class SymbolicBuilder:
     """Makes layers with their weights and calls them symbolically; a shared layer is made once."""
 
     def __init__(self, blobs: BlobStore, enter: Callable[[str], None]) -> None:
@@ -108,7 +108,9 @@ def _as_loaded(made: Any, arrays: list[Array]) -> list[Array]:
     return loaded
 
 
-def whole(model: Model, builder: Builder, feeds: Sequence[Array], jitter: int | None) -> Program:
+def whole(
+    model: Model, builder: SymbolicBuilder, feeds: Sequence[Array], jitter: int | None
+) -> Program:
     """The model as one function; with `jitter`, every tensor is moved by about one last place."""
     inputs = [_input(feed, item.dtype) for feed, item in zip(feeds, model.inputs, strict=True)]
     states: dict[str, list[Tensor]] = {}
@@ -121,7 +123,7 @@ def whole(model: Model, builder: Builder, feeds: Sequence[Array], jitter: int | 
     return _program(inputs, outputs)
 
 
-def alone(layer: Layer, builder: Builder, given: Sequence[State]) -> Program:
+def alone(layer: Layer, builder: SymbolicBuilder, given: Sequence[State]) -> Program:
     """One layer as a function of its input tensors."""
     states: dict[str, dict[int, Tensor]] = {}
     inputs: list[Tensor] = []

@@ -119,13 +119,13 @@ class Keras2Worker:
         return ask.Done()
 
     def _program(self, model: Model, feeds: list[Array], jitter: int | None) -> Any:
-        from outvote.dialects.keras.workers.keras2.graph import Builder, forget, whole
+        from outvote.dialects.keras.workers.keras2.graph import SymbolicBuilder, forget, whole
 
         shapes = [feed.shape[1:] for feed in feeds]
         key = digest_of(model.digests(), model.to_json()["outputs"], jitter, shapes)
         if self._ready[0] != key:
             forget()
-            builder = Builder(self._context.blobs, self._context.enter)
+            builder = SymbolicBuilder(self._context.blobs, self._context.enter)
             self._ready = (key, whole(model, builder, feeds, jitter))
             self._context.enter("")
         return self._ready[1]
@@ -172,12 +172,12 @@ class _Session:
         return self._run(name, list(given))
 
     def _run(self, name: str, feeds: list[State]) -> tuple[State, ...]:
-        from outvote.dialects.keras.workers.keras2.graph import Builder, alone, forget
+        from outvote.dialects.keras.workers.keras2.graph import SymbolicBuilder, alone, forget
 
         form = [state.array.shape[1:] for state in feeds]
         if self._ready[0] != (name, form):
             forget()  # one layer at a time: a graph that grows slows TensorFlow down
-            builder = Builder(self._context.blobs, self._context.enter)
+            builder = SymbolicBuilder(self._context.blobs, self._context.enter)
             layer = replace(self._layers[name][1], shares=None)
             self._ready = ((name, form), alone(layer, builder, feeds))
         result: tuple[State, ...] = self._ready[1](feeds)

@@ -15,7 +15,7 @@ from outvote.core.arrays import Array
 from outvote.core.protocol import NeuronRows, Rules
 from outvote.dialects.keras.workers.keras3.graph import Tensor, Workshop
 from outvote.dialects.keras.workers.keras3.models import OneModel, few_channels
-from outvote.worker.explore.climb import Inputs, Search, Settings
+from outvote.worker.explore.climb import ClimbSettings, Inputs, Search
 from outvote.worker.explore.constraints import Memory, Move, built_in
 from outvote.worker.explore.neurons import Activations, sections
 from outvote.worker.main import Context, Refused
@@ -105,7 +105,7 @@ class Explorer:
             request.oracle,
             [move] * len(request.rules),
             list(request.rules),
-            Settings(request.lambda1, request.lambda2, request.iterations, request.seed),
+            ClimbSettings(request.lambda1, request.lambda2, request.iterations, request.seed),
         )
         self._total = request.total
         return protocol.Done()

@@ -16,9 +16,9 @@ from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
 from outvote.core.errors import UsageError
 from outvote.core.protocol import AskModels, TrainModel
-from outvote.explore.asking import ask
 from outvote.explore.baselines import adversarial_inputs, random_inputs
-from outvote.explore.job import Explored, ExploreJob, Retraining, Subject
+from outvote.explore.expedition import Expedition
+from outvote.explore.job import Explored, ModelUnderTest, Retraining
 from outvote.explore.votes import labels_of, majority
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
@@ -38,15 +38,14 @@ class _Sets:
     sizes: dict[str, int]
 
 
-def retrain(
-    pool: Pool, job: ExploreJob, explored: Explored, wish: Retraining, watch: Watch = silent
-) -> None:
+def retrain(trip: Expedition, wish: Retraining, watch: Watch = silent) -> None:
     """Fill in `explored.retraining`; without a majority for any input there is nothing to add."""
+    explored, names = trip.explored, [trip.job.target.name]
     if explored.kind != "classes":
         raise UsageError("--retrain needs models that give classes; these give values")
     found = _voted(explored)
-    added = _additions(pool, job, explored, found, wish.most_added) if found else {}
-    sets = _sets(pool, explored, wish, _rest(found, wish.most_added))
+    added = _additions(trip, found, wish.most_added) if found else {}
+    sets = _sets(trip.pool, explored, wish, _rest(found, wish.most_added))
     if not added:
         explored.warnings.append(
             "nothing was retrained: no majority of the models agrees on any input that was found"
@@ -55,15 +54,16 @@ def retrain(
     runs = []
     for subject in explored.subjects:
         for name, (inputs, labels) in added.items():
-            with watch(f"Retraining {subject.name} with {name} inputs", pool, [job.target.name]):
-                first, *others = _train(pool, job, wish, subject, sets, inputs, labels)
-            names = list(sets.tests)[1:]
+            with watch(f"Retraining {subject.name} with {name} inputs", trip.pool, names):
+                first, *others = _train(trip, wish, subject, sets, inputs, labels)
             runs.append(
                 {
                     "model": subject.name,
                     "added": name,
                     **_told(first),
-                    "others": {n: _told(s) for n, s in zip(names, others, strict=True)},
+                    "others": {
+                        n: _told(s) for n, s in zip(list(sets.tests)[1:], others, strict=True)
+                    },
                 }
             )
     explored.retraining = {
@@ -127,14 +127,12 @@ def _labelled(data: Path | Mapping[str, Array], explored: Explored, option: str)
     return list(fitted.inputs), truth
 
 
-def _additions(
-    pool: Pool, job: ExploreJob, explored: Explored, found: Labelled, most: int
-) -> dict[str, Labelled]:
+def _additions(trip: Expedition, found: Labelled, most: int) -> dict[str, Labelled]:
     """As many inputs of each kind, labelled by majority vote (the baselines: on their seeds)."""
     inputs, votes = [array[:most] for array in found[0]], found[1][:most]
-    plain = random_inputs(explored, len(votes))
-    labels = _vote(pool, job, explored, plain)
-    attacked = adversarial_inputs(pool, job, explored, len(votes))
+    plain = random_inputs(trip, len(votes))
+    labels = _vote(trip, plain)
+    attacked = adversarial_inputs(trip, len(votes))
     sure = np.flatnonzero(labels >= 0)
     return {
         "explore": (inputs, votes),
@@ -143,21 +141,21 @@ def _additions(
     }
 
 
-def _vote(pool: Pool, job: ExploreJob, explored: Explored, inputs: list[Array]) -> Array:
-    answers = ask(pool, job.target, AskModels(inputs=tuple(inputs))).reply.answers
-    return majority(np.stack([explored.oracle.labels(answer) for answer in answers]))
+def _vote(trip: Expedition, inputs: list[Array]) -> Array:
+    answers = trip.ask(AskModels(inputs=tuple(inputs))).reply.answers
+    return majority(np.stack([trip.explored.oracle.labels(answer) for answer in answers]))
 
 
 def _train(
-    pool: Pool,
-    job: ExploreJob,
+    trip: Expedition,
     wish: Retraining,
-    subject: Subject,
+    subject: ModelUnderTest,
     sets: _Sets,
     inputs: list[Array],
     labels: Array,
 ) -> list[list[float]]:
     """Accuracy on each test set, before training and after each epoch."""
+    pool, job = trip.pool, trip.job
     request = TrainModel(
         model=subject.model,
         inputs=(sets.train[0], tuple(pool.blobs.put(array) for array in inputs)),
