@@ -26,7 +26,7 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.case.node import collect_testcases
 
-from outvote.bench.reading import read_file
+from outvote.bench.reader import read_file
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.core.errors import UsageError
