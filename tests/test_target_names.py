@@ -9,7 +9,7 @@ import pytest
 from outvote.commands.check.matrix import version_matrix
 from outvote.config import Config
 from outvote.core.errors import UsageError
-from outvote.core.requirements import is_release, version_key
+from outvote.core.requirements import checked, is_release, name_of, pinned, version_of
 from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN, helpers
 from outvote.targets.choose import choose, known_targets
@@ -94,9 +94,39 @@ def test_requirements_that_are_none_are_refused(asked: object) -> None:
         known_targets(Config(targets={"old": {"extends": "torch", "requirements": asked}}))
 
 
+@pytest.mark.parametrize(
+    ("text", "name", "version"),
+    [
+        ("keras==3.9.0", "keras", "3.9.0"),
+        ("Keras_MXNet===2.2.4.3", "keras-mxnet", "2.2.4.3"),
+        ("tensorflow[and-cuda]==2.21.0", "tensorflow", "2.21.0"),
+        ("keras==3.9.*", "keras", None),
+        ("keras>=3.9,<3.11", "keras", None),
+        ("keras", "keras", None),
+    ],
+)
+def test_requirements_are_read_as_pip_reads_them(text: str, name: str, version: str | None) -> None:
+    assert checked(f" {text} ", "here") == text
+    assert (name_of(text), pinned(text)) == (name, version)
+
+
+@pytest.mark.parametrize("text", ["keras=3.9", "-r x.txt", "", "keras; python_version>'3'"])
+def test_what_is_no_requirement_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"here: .* is not a requirement; write it like keras"):
+        checked(text, "here")
+
+
+def test_candidates_come_before_their_release_and_builds_do_not_count() -> None:
+    names = ["2.9.0", "2.10.0rc1", "2.10.0", "2.10.0.post1", "unknown", "2.9.0.dev3"]
+    assert sorted(names, key=version_of) == [
+        *("unknown", "2.9.0.dev3", "2.9.0", "2.10.0rc1", "2.10.0", "2.10.0.post1"),
+    ]
+    assert version_of("2.9.0+cpu") == version_of("2.9.0")
+
+
 def test_versions_have_an_order() -> None:
-    assert sorted(["3.15.1", "3.9.0", "3.9", "2.10"], key=version_key)[0] == "2.10"
-    assert version_key("3.9") == version_key("3.9.0")
+    assert sorted(["3.15.1", "3.9.0", "3.9", "2.10"], key=version_of)[0] == "2.10"
+    assert version_of("3.9") == version_of("3.9.0")
     assert [is_release(v) for v in ("3.9.0", "3.0.0rc1", "2.1.0.dev1", "1.0.post1")] == [
         *(True, False, False, True),
     ]

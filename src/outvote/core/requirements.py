@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-from outvote.core.errors import UsageError
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import InvalidVersion, Version
 
-_REQUIREMENT = re.compile(
-    r"(?P<name>[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?)(?:\[[A-Za-z0-9,._-]+\])?"
-    r"(?P<bounds>(?:\s*(?:===|==|~=|!=|<=|>=|<|>)\s*[A-Za-z0-9.*+!_-]+,?)*)"
-)
-_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+from outvote.core.errors import UsageError
 
 
 def checked(requirement: str, where: str) -> str:
     """The requirement without blanks; refused if it is an option, an address or a riddle."""
     text = "".join(requirement.split())
-    if not _REQUIREMENT.fullmatch(text):
+    try:
+        found = Requirement(text)
+    except InvalidRequirement:
+        found = None
+    if found is None or found.url or found.marker:
         raise UsageError(
             f"{where}: {requirement!r} is not a requirement; write it like keras==3.9.0"
         )
@@ -26,15 +27,14 @@ def checked(requirement: str, where: str) -> str:
 
 def name_of(requirement: str) -> str:
     """The package, in the one spelling that pip compares by."""
-    found = _REQUIREMENT.match(requirement)
-    assert found is not None
-    return re.sub(r"[-_.]+", "-", found["name"]).lower()
+    return str(canonicalize_name(Requirement(requirement).name))
 
 
 def pinned(requirement: str) -> str | None:
     """The version of `name==version`; None for any other kind of requirement."""
-    _, equals, version = requirement.partition("==")
-    return version if equals and "," not in version and "*" not in version else None
+    bounds = list(Requirement(requirement).specifier)
+    exact = len(bounds) == 1 and bounds[0].operator in ("==", "===")
+    return bounds[0].version if exact and "*" not in bounds[0].version else None
 
 
 def merged(old: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
@@ -44,15 +44,20 @@ def merged(old: Iterable[str], new: Iterable[str]) -> tuple[str, ...]:
     return tuple(given.values())
 
 
-def version_key(version: str) -> tuple[int, ...]:
-    """Releases in their order; zeros at the end do not count (3.9 is 3.9.0)."""
-    found = _NUMBERS.match(version)
-    numbers = [int(n) for n in found[0].split(".")] if found else []
-    while numbers and numbers[-1] == 0:
-        numbers.pop()
-    return tuple(numbers)
+def version_of(text: str) -> Version:
+    """Versions in their order: candidates before the release; what cannot be read is oldest.
+
+    How a package was built does not count: 2.9.0+cpu is 2.9.0.
+    """
+    try:
+        return Version(Version(text).public)
+    except InvalidVersion:
+        return Version("0.dev0")
 
 
-def is_release(version: str) -> bool:
+def is_release(text: str) -> bool:
     """Whether a version is final: not alpha, beta, candidate or development."""
-    return re.fullmatch(r"v?\d+(\.\d+)*(\.post\d+)?", version) is not None
+    try:
+        return not Version(text).is_prerelease
+    except InvalidVersion:
+        return False

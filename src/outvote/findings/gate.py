@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from outvote.core.requirements import is_release, name_of, version_key
+from packaging.utils import canonicalize_name
+
+from outvote.core.requirements import version_of
 from outvote.findings.known import NOTHING_KNOWN, Known, KnownFile, Until
 
 Data = dict[str, Any]
@@ -91,19 +93,18 @@ def reached(until: Until | None, finding: Data, targets: Sequence[Data]) -> bool
         return False
     showing = [target for target in targets if target["name"] in finding["targets"]]
     versions = _versions(until.package, showing) or _versions(until.package, targets)
-    return any(_order(version) >= _order(until.version) for version in versions)
+    return any(version_of(version) >= version_of(until.version) for version in versions)
 
 
 def _versions(package: str, targets: Sequence[Data]) -> list[str]:
     held = [(target.get("versions") or {}).items() for target in targets]
-    wanted = name_of(package)
-    return [str(version) for items in held for name, version in items if name_of(name) == wanted]
-
-
-def _order(version: str) -> tuple[tuple[int, ...], bool]:
-    """Releases in their order, candidates before the release; 2.9.0+cpu is 2.9.0."""
-    plain = version.partition("+")[0]
-    return version_key(plain), is_release(plain)
+    wanted = canonicalize_name(package)
+    return [
+        str(version)
+        for items in held
+        for name, version in items
+        if canonicalize_name(name) == wanted
+    ]
 
 
 def _mark(entry: Known | None) -> Data | None:

@@ -10,6 +10,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from outvote.core.errors import UsageError
 from outvote.core.files import write_atomically
 from outvote.core.outputs import Outputs
 from outvote.core.protocol import RunModel
-from outvote.core.requirements import version_key
+from outvote.core.requirements import version_of
 from outvote.core.target import Outcome, Run, Target
 from outvote.core.truth import Truth
 from outvote.findings.issue_text import with_releases
@@ -97,22 +98,22 @@ def _between(job: BisectJob) -> list[str]:
     known = pip.releases(job.package, job.links)
     if not known:
         raise UsageError(f"the index has no release of {job.package!r} that fits this Python")
-    low, high = version_key(job.first), version_key(job.last)
+    low, high = version_of(job.first), version_of(job.last)
     for version in (job.first, job.last):
-        if version_key(version) not in map(version_key, known):
-            near = sorted(known, key=lambda v: _apart(version_key(v), version_key(version)))[:3]
+        if version_of(version) not in map(version_of, known):
+            near = sorted(known, key=lambda v: _apart(v, version))[:3]
             raise UsageError(
                 f"{job.package} {version} is not on the index; near it are {', '.join(near)}"
             )
     if not low < high:
         raise UsageError(f"--from {job.first} is not older than --to {job.last}")
-    return [version for version in known if low <= version_key(version) <= high]
+    return [version for version in known if low <= version_of(version) <= high]
 
 
-def _apart(a: Sequence[int], b: Sequence[int]) -> list[int]:
-    length = max(len(a), len(b))
-    padded = [[*key, *[0] * (length - len(key))] for key in (a, b)]
-    return [abs(x - y) for x, y in zip(*padded, strict=True)]
+def _apart(a: str, b: str) -> list[int]:
+    """How far two versions are from each other, number by number."""
+    numbers = zip_longest(version_of(a).release, version_of(b).release, fillvalue=0)
+    return [abs(x - y) for x, y in numbers]
 
 
 @dataclass

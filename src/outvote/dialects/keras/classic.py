@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from outvote.core.errors import UsageError
-from outvote.core.requirements import name_of, pinned, version_key
+from outvote.core.requirements import name_of, pinned, version_of
 from outvote.core.target import Target
 
 _OLDEST, _NEWEST = "2.0.5", "2.3.1"
@@ -40,7 +40,7 @@ CLASSIC: Mapping[str, Target] = {name: _ON[name] for name in ("theano", "mxnet")
 def is_classic(requirements: tuple[str, ...]) -> bool:
     """Whether these requirements ask for a Keras before 3."""
     keras = keras_of(requirements)
-    return keras is not None and version_key(keras) < (3,)
+    return keras is not None and version_of(keras).major < 3
 
 
 def classic_of(base: Target, requirements: tuple[str, ...], name: str) -> Target:
@@ -52,8 +52,8 @@ def classic_of(base: Target, requirements: tuple[str, ...], name: str) -> Target
         )
     if base.backend == "mxnet" and any(name_of(item) == "keras" for item in requirements):
         raise UsageError(f"target {name!r}: MXNet has a Keras of its own; ask for keras-mxnet==...")
-    oldest, newest = version_key(_OLDEST), version_key(_NEWEST)
-    if base.backend != "mxnet" and not oldest <= version_key(keras) <= newest:
+    oldest, newest = version_of(_OLDEST), version_of(_NEWEST)
+    if base.backend != "mxnet" and not oldest <= version_of(keras) <= newest:
         raise UsageError(
             f"target {name!r}: Keras {keras} is not supported; choose {_OLDEST} to {_NEWEST}, "
             "or 3.0 and later"

@@ -12,7 +12,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.model import REF, Input, Layer, Model, Ref
-from outvote.core.requirements import merged, version_key
+from outvote.core.requirements import merged, version_of
 from outvote.core.target import Target
 from outvote.dialects.keras.classic import CLASSIC, classic_of, is_classic, keras_of
 from outvote.dialects.keras.recipes import RECIPES
@@ -151,7 +151,7 @@ def with_versions(base: Target, requirements: tuple[str, ...], name: str) -> Tar
 def reading_order(target: Target) -> tuple[Any, ...]:
     """Keras 3 reads, released before patched, and newest first: it knows the older forms too."""
     keras = keras_of(target.requirements)
-    age = [-n for n in version_key(keras)] if keras else [-math.inf]
+    age = [-n for n in version_of(keras).release] if keras else [-math.inf]
     quick = _QUICK_READERS.index(target.backend) if target.backend in _QUICK_READERS else 9
     patched = target.setup is not None
     return (target.worker == "keras2", patched, target.mode != "eager", age, quick)

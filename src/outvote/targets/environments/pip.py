@@ -12,7 +12,7 @@ from pathlib import Path
 
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
-from outvote.core.requirements import is_release, version_key
+from outvote.core.requirements import is_release, version_of
 from outvote.targets.environments.plan import Environment, Stage
 
 Tell = Callable[[str], None]
@@ -51,7 +51,7 @@ def releases(package: str, links: Sequence[str] = ()) -> list[str]:
     output = _run(command, package, lambda line: None)
     found = next((line for line in output if line.startswith("Available versions:")), "")
     versions = [item.strip() for item in found.partition(":")[2].split(",") if item.strip()]
-    return sorted(filter(is_release, versions), key=version_key)
+    return sorted(filter(is_release, versions), key=version_of)
 
 
 def _command(
