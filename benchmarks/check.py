@@ -31,6 +31,7 @@ from applications import build
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_check
+from outvote.core.events import Event
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.pool import Pool
 
@@ -93,10 +94,13 @@ class Phases:
         self.seconds: dict[str, float] = {}
 
     @contextmanager
-    def watch(self, text: str, pool: Pool, names: Sequence[str]) -> Iterator[None]:
+    def __call__(self, text: str, pool: Pool, names: Sequence[str]) -> Iterator[None]:
         began = time.monotonic()
         yield
         self.seconds[text.split()[0]] = time.monotonic() - began
+
+    def tell(self, event: Event) -> None:
+        pass
 
 
 def timed_check(path: Path, data: Path | None, planted: bool) -> tuple[Checked, float, Phases]:
@@ -106,7 +110,7 @@ def timed_check(path: Path, data: Path | None, planted: bool) -> tuple[Checked, 
     phases = Phases()
     began = time.monotonic()
     count = None if data else 2
-    checked = run_check(Job(path, tuple(targets), data=data, count=count), phases.watch)
+    checked = run_check(Job(path, tuple(targets), data=data, count=count), phases)
     return checked, time.monotonic() - began, phases
 
 

@@ -32,6 +32,7 @@ from outvote.judge.compare import distance
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.process import Limits
+from outvote.store import facts
 from outvote.store.store import Store
 from outvote.store.summary import fuzz_result
 
@@ -135,7 +136,7 @@ def run_campaign(
     )
     out.mkdir(parents=True)
     with closing(Store(out, create=True)) as store:
-        store.note("job", job.stored())
+        store.note(facts.JOB, job.stored())
 
         def until_found(progress: Progress) -> None:
             # Ctrl-C is how a campaign is stopped early; what was found is kept.

@@ -26,6 +26,7 @@ from outvote.commands.blocks import seeds_of
 from outvote.core.protocol import Forget
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
+from outvote.store import facts
 from outvote.store.store import Store
 from outvote.targets.choose import choose
 
@@ -53,15 +54,15 @@ def run(job: FuzzJob, *, forget: bool = False, restart: bool = False) -> Measure
         tempfile.TemporaryDirectory() as folder,
         closing(Store(Path(folder), create=True)) as store,
     ):
-        store.note("job", job.stored())
+        store.note(facts.JOB, job.stored())
         with LocalPool(job.targets, limits=job.limits, jobs=job.jobs) as pool:
             equipment = equipped(job, pool, store, Path(folder))
             if forget or restart:
                 spoil(equipment.runner, forget, restart)
             Campaign(equipment).run()
         rows = [row for row in store.rows() if row.rule]
-        seconds = store.fact("seconds") - store.fact("starting")
-        busy = max(store.fact("busy").values())
+        seconds = store.fact(facts.SECONDS) - store.fact(facts.STARTING)
+        busy = max(store.fact(facts.BUSY).values())
         valid = sum(row.outcome != "invalid" for row in rows)
         return Measured(len(rows), seconds, busy / seconds, valid, len(store.findings()))
 

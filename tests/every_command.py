@@ -253,6 +253,22 @@ def fuzz() -> dict[str, Any]:
                 "seconds": 1.2,
             }
         ],
+        "counts": {
+            "lemon": {
+                "bugs": [
+                    {
+                        **{"target": "patched", "layer_kind": "BatchNormalization"},
+                        **{"findings": [found["fingerprint"]], "mutants_only": True},
+                        **{"initial_only": False, "first": 7, "first_at": 1.5},
+                    }
+                ],
+                "mutants_only": 1,
+                "initial_only": 0,
+                "mutants_per_bug": 8.0,
+                "seconds_per_bug": 11.0,
+            },
+            "audee": {"networks": 8, "inconsistencies": 3},
+        },
         "comparison": None,
     }
 

@@ -52,9 +52,18 @@ def inconsistent() -> Data:
             "metric": metric["name"],
             "pattern": metric["pattern"],
             "pairs": [pair["targets"] for pair in apart],
+            "findings": [made["findings"][0]["fingerprint"]],
         }
         for place, metric in enumerate(apart[0]["metrics"])
         if metric["inconsistent"]
+    ]
+    made["clusters"] = [
+        {
+            "layer_kind": "BatchNormalization",
+            "target": "patched",
+            "uniques": [unique["id"] for unique in made["unique_inconsistencies"]],
+            "findings": [made["findings"][0]["fingerprint"]],
+        }
     ]
     made["examples"] = [example(17, "seven", "one"), example(42, "three", "eight")]
     return made
@@ -175,6 +184,7 @@ def result(
         },
         "comparisons": comparisons,
         "unique_inconsistencies": [],
+        "clusters": [],
         "version_matrix": None,
         "examples": [],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from outvote.cli import main
 from outvote.commands.fuzz.run import start
 from outvote.core.errors import UsageError
 from outvote.report import rendered
+from outvote.store import facts
 from outvote.store.comparison import compared
+from outvote.store.store import Store
 
 
 def row(pair: tuple[str, str], mutants_only: int, amplification: float | None) -> dict[str, Any]:
@@ -226,13 +229,14 @@ def test_what_is_in_the_way_of_a_comparison_is_said_before_the_first_campaign(
 ) -> None:
     def says(*arguments: str) -> str:
         assert main([*fuzz_arguments(fake_model, fake_data, tmp_path / "out"), *arguments]) == 2
-        assert not (tmp_path / "out" / "campaign.sqlite").exists()
+        assert not (tmp_path / "out" / "outvote.db").exists()
         return capsys.readouterr().err
 
     assert "no strategy 'best'" in says("--compare", "best")
     assert "name another" in says("--strategy", "lemon", "--compare", "lemon")
     (tmp_path / "out" / "random").mkdir(parents=True)
-    (tmp_path / "out" / "random" / "campaign.sqlite").touch()
+    with closing(Store(tmp_path / "out" / "random", create=True)) as store:
+        store.note(facts.JOB, {})
     assert "holds a campaign already" in says("--compare", "random")
     assert main(["fuzz", "--resume", str(tmp_path), "--compare", "random"]) == 2
     assert "to compare stored ones" in capsys.readouterr().err

@@ -18,14 +18,17 @@ from outvote.commands.explore.job import BetweenTargets
 from outvote.commands.explore.result import explore_result
 from outvote.commands.pollution.job import Evidence
 from outvote.commands.pollution.run import find_suspects, pollution_in
+from outvote.commands.record import recording
 from outvote.core.errors import UsageError
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.explore.explore import explore_in
 from outvote.explore.job import Explored, ExploreJob, Retraining
 from outvote.explore.similarity import ssim
 from outvote.explore.votes import labels_of, majority
+from outvote.findings.gate import STRICT
 from outvote.report import rendered
 from outvote.run.pool import Pool
+from outvote.run.watch import silent
 from test_explore import PICTURES, SOFTMAX
 
 ROOT = Path(__file__).parent.parent
@@ -235,7 +238,9 @@ def test_between_targets_it_climbs_to_a_planted_fault_that_the_seeds_do_not_show
     job = ExploreJob(
         (path,), seeds, TORCH, constraint="none", limits_of_range=(-200.0, 200.0), iterations=12
     )
-    result = between_in(real_pool, BetweenTargets(job, tuple(targets), tmp_path))
+    with recording("explore", tmp_path, silent, STRICT) as record:
+        asked = BetweenTargets(job, tuple(targets), tmp_path)
+        result = record.publish(between_in(real_pool, asked, record))
     assert result["gate"]["failing"]
     assert {"junit.xml", "results.sarif"} <= {item.name for item in tmp_path.iterdir()}
     assert result["already_different"] == 0

@@ -35,6 +35,7 @@ from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.finding import Finding
 from outvote.run.local import LocalPool
 from outvote.run.process import Limits, Process
+from outvote.store import facts
 from outvote.store.store import FILE, Store
 from outvote.targets.choose import find_target
 
@@ -494,10 +495,10 @@ def test_bad_requests_are_one_sentence(
     start(job_of(fake_model, fake_data, honest(), budget=Budget(mutants=8)), tmp_path / "old")
     assert "holds a campaign already" in says(str(fake_model), "--out", str(tmp_path / "old"))
     (tmp_path / "old" / FILE).write_bytes(b"no database" * 100)
-    assert "not a readable campaign" in says("--resume", str(tmp_path / "old"))
+    assert "not a readable store" in says("--resume", str(tmp_path / "old"))
 
 
 def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
-    Store(tmp_path, create=True).note("schema", 99)
+    Store(tmp_path, create=True).note(facts.SCHEMA, 99)
     with pytest.raises(UsageError, match="another version"):
         Store(tmp_path, create=False)

@@ -23,6 +23,7 @@ from outvote.core.case import Data
 from outvote.core.result import SCHEMA
 from outvote.explore.expedition import Expedition
 from outvote.explore.job import ExploreJob
+from outvote.findings.gate import STRICT
 from outvote.run.local import LocalPool
 from result_form import faults, is_valid, require_form, schema
 from test_bisect import Index, bisected
@@ -138,7 +139,8 @@ def test_explore_between_targets(
     targets = [fake("a"), fake("b"), fake("liar", "lie:d2")]
     job = ExploreJob((fake_model,), fake_data, targets[0])
     with LocalPool(targets) as pool:
-        result = between.between_in(pool, BetweenTargets(job, tuple(targets), tmp_path))
+        asked = BetweenTargets(job, tuple(targets), tmp_path)
+        result = STRICT.judged(between.between_in(pool, asked))
     assert result["findings"]
     assert result["command"] == "explore"
     require_form(result)

@@ -13,10 +13,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outvote.core.errors import UsageError
+from outvote.store import facts
 from outvote.store.rows import Birth
 from outvote.store.store import FILE, Row, Sample, Store
 from outvote.store.strongest import Strongest
 from outvote.store.summary import fuzz_result, lineage
+
+
+def told(title: str) -> dict[str, Any]:
+    """As much of a finding as the store looks into."""
+    return {"title": title, "kind": "crash", "triage": "bug", "accused": "a"}
 
 
 def row_of(number: int, parent: int | None = None, rule: str | None = None, **more: Any) -> Row:
@@ -57,20 +63,20 @@ def test_a_number_is_given_once(tmp_path: Path) -> None:
 
 def test_a_generation_that_fails_leaves_nothing(tmp_path: Path) -> None:
     store = Store(tmp_path, create=True)
-    store.note("state", {"step": 1})
+    store.note(facts.STATE, {"step": 1})
 
     def generation() -> None:
         with store.transaction():
             store.add(row_of(1))
-            store.note("state", {"step": 2})
-            store.found("f" * 12, 1, 0.0, {"kind": "crash"})
+            store.note(facts.STATE, {"step": 2})
+            store.found("f" * 12, 1, 0.0, told("crash"))
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         generation()
     assert store.rows() == []
     assert store.findings() == []
-    assert store.fact("state") == {"step": 1}
+    assert store.fact(facts.STATE) == {"step": 1}
     with store.transaction():  # and the next one begins anew
         store.add(row_of(1))
     assert len(store.rows()) == 1
@@ -97,17 +103,17 @@ def test_a_fact_is_read_as_it_was_noted(value: Any) -> None:
     store = Store.__new__(Store)
     store._db = sqlite3.connect(":memory:", isolation_level=None)
     store._db.execute("CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
-    store.note("key", "old")
-    store.note("key", value)
-    assert store.fact("key") == value
-    assert store.fact("other", 3) == 3
+    store.note(facts.STATE, "old")
+    store.note(facts.STATE, value)
+    assert store.fact(facts.STATE) == value
+    assert store.fact(facts.LOOKS) == facts.LOOKS.default
 
 
 def test_a_finding_is_counted_and_told_anew_and_the_first_time_stays(tmp_path: Path) -> None:
     store = Store(tmp_path, create=True)
-    store.found("bbb", 5, 1.5, {"title": "second"})
-    store.found("aaa", 5, 1.5, {"title": "first"})
-    store.found("aaa", 9, 3.0, {"title": "not this one"})  # known: kept as it is
+    store.found("bbb", 5, 1.5, told("second"))
+    store.found("aaa", 5, 1.5, told("first"))
+    store.found("aaa", 9, 3.0, told("not this one"))  # known: kept as it is
     store.again("aaa", 8, 2.5)
     store.retold("aaa", {"title": "confirmed"})
     first, second = store.findings()
@@ -120,11 +126,15 @@ def test_a_finding_is_counted_and_told_anew_and_the_first_time_stays(tmp_path: P
 def test_folders_that_hold_none_or_one_already_are_told_apart(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="holds no campaign"):
         Store(tmp_path, create=False)
-    Store(tmp_path, create=True).close()
-    with pytest.raises(UsageError, match="holds a campaign already; go on with --resume"):
-        Store(tmp_path, create=True)
+    store = Store(tmp_path, create=True)
+    assert not store.holds_campaign
+    store.note(facts.JOB, {})
+    store.close()
+    store = Store(tmp_path, create=True)  # other commands may write there too
+    assert store.holds_campaign
+    store.close()
     (tmp_path / FILE).write_bytes(b"\x00" * 64)
-    with pytest.raises(UsageError, match="is not a readable campaign"):
+    with pytest.raises(UsageError, match="is not a readable store"):
         Store(tmp_path, create=False)
 
 
@@ -186,14 +196,17 @@ def test_the_strongest_survive_json() -> None:
 
 
 def finding_of(accused: str | None, triage: str = "bug", kind: str = "crash") -> dict[str, Any]:
-    return {"fingerprint": "f", "accused": accused, "triage": triage, "kind": kind}
+    return {
+        "fingerprint": "f", "title": "t", "accused": accused, "triage": triage, "kind": kind,
+        "layer_kind": "Dense",
+    }  # fmt: skip
 
 
 @pytest.fixture
 def campaign(tmp_path: Path) -> Store:
     """Two seeds, five mutants over 60 seconds, three findings."""
     store = Store(tmp_path, create=True)
-    facts: dict[str, Any] = {
+    noted: dict[str, Any] = {
         "job": {"strategy": "lemon", "targets": ["a", "b"], "mad_threshold": 0.2},
         "created": "2026-01-01T00:00:00+00:00",
         "seconds": 60.0,
@@ -209,8 +222,8 @@ def campaign(tmp_path: Path) -> Store:
         "values": {"Conv2D strides even": 2, "Conv2D strides odd": 1, "Dense units one": 4},
         "interrupted": False,
     }
-    for key, value in facts.items():
-        store.note(key, value)
+    for key, value in noted.items():
+        store.note(facts.ALL[key], value)
     for row in (
         row_of(1, new="one", at=0.0),
         row_of(2, new="two", root=2, at=0.0),
@@ -252,10 +265,15 @@ def test_a_campaign_is_summed_up_from_the_store_alone(campaign: Store) -> None:
 
 
 def test_bugs_are_counted_by_target_kind_and_who_found_them(campaign: Store) -> None:
-    assert fuzz_result(campaign)["bugs"] == [
-        {"target": "b", "kind": "crash", "by_mutants": 1, "by_seeds": 0},
-        {"target": "undecided", "kind": "nan", "by_mutants": 0, "by_seeds": 1},
-    ]
+    by_mutants, by_seeds = fuzz_result(campaign)["bugs"]
+    assert by_mutants == {
+        "target": "b", "kind": "crash", "by_mutants": 1, "by_seeds": 0, "initial_only": 0,
+        "mutants": 4.0, "seconds": 2.346,  # the fourth after two seeds, and ten seconds of starting
+    }  # fmt: skip
+    assert by_seeds == {
+        "target": "undecided", "kind": "nan", "by_mutants": 0, "by_seeds": 1, "initial_only": 1,
+        "mutants": None, "seconds": None,
+    }  # fmt: skip
 
 
 def test_kinds_and_values_are_counted(campaign: Store) -> None:
@@ -292,11 +310,11 @@ def test_without_findings_the_end_decides_the_verdict(
 ) -> None:
     """A campaign that was killed has noted no end."""
     store = Store(tmp_path, create=True)
-    store.note("job", {"strategy": "random", "targets": [], "mad_threshold": 0.2})
-    store.note("state", {"tallies": {}})
-    store.note("strongest", Strongest().state())
+    store.note(facts.JOB, {"strategy": "random", "targets": [], "mad_threshold": 0.2})
+    store.note(facts.STATE, {"tallies": {}})
+    store.note(facts.STRONGEST, Strongest().state())
     if interrupted is not None:
-        store.note("interrupted", interrupted)
+        store.note(facts.INTERRUPTED, interrupted)
     result = fuzz_result(store)
     assert result["verdict"] == verdict
     assert result["warnings"] == ["no mutant was run"]

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import cast
 
 from outvote.core.dialect import dialect, dialect_of
 from outvote.core.errors import UsageError
+from outvote.core.events import CaseRun, Event, TargetDown, TargetUp
 from outvote.core.model import Model
 from outvote.core.protocol import File, Hello, ListParts, ModelRead, Read
 from outvote.core.target import Outcome, Run, Target
 from outvote.core.text import shortened
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
+from outvote.run.watch import Watch
 
 
 def read_model(
@@ -81,14 +84,51 @@ def _beside(path: Path, name: str) -> Path:
     return found
 
 
-def require_started(hellos: Mapping[str, Run[Hello]]) -> None:
+def start_targets(
+    pool: Pool,
+    names: Sequence[str],
+    watch: Watch,
+    options: Mapping[str, str] = MappingProxyType({}),
+) -> dict[str, Run[Hello]]:
+    """What each target said when it came up; all have to, or the user is told why one did not.
+
+    `options` are those that chose a target, where it was not --targets.
+    """
+    with watch("Starting", pool, names):
+        hellos = pool.start(names)
+    for event in arrivals(hellos):
+        watch.tell(event)
+    require_started(hellos, options)
+    return hellos
+
+
+def arrivals(hellos: Mapping[str, Run[Hello]]) -> list[Event]:
+    """Who came up, and who did not."""
+    return [
+        TargetUp(name, dict(run.reply.versions), run.seconds)
+        if run.ok
+        else TargetDown(name, run.message)
+        for name, run in hellos.items()
+    ]
+
+
+def case_run(run: Run) -> CaseRun:
+    """What one target made of the whole case, as those are told who follow a run."""
+    return CaseRun(run.target, run.outcome.value, round(run.seconds, 3), run.message, run.layer)
+
+
+def require_started(
+    hellos: Mapping[str, Run[Hello]], options: Mapping[str, str] = MappingProxyType({})
+) -> None:
     for name, run in hellos.items():
         if not run.ok:
             log = run.detail.strip().splitlines() if run.outcome.is_death else []
             last = f" (last line of its log: {log[-1][:200]})" if log else ""
+            option = options.get(name)
+            remedy = f"choose another with {option}" if option else "leave it out with --targets"
             raise UsageError(
                 f"target {name!r} could not be started: {run.message}{last}; "
-                "leave it out with --targets, or see `outvote targets`"
+                f"{remedy}, or see `outvote targets`"
             )
 
 

@@ -23,6 +23,7 @@ from outvote.core.target import Run
 from outvote.run.pool import Pool
 from outvote.search.registry import strategy
 from outvote.search.strategy import Choice, Experience, Offspring
+from outvote.store import facts
 from outvote.store.rows import Birth
 from outvote.store.store import Sample, Store
 from outvote.store.strongest import Strongest
@@ -80,8 +81,8 @@ class Campaign:
         self._rules = chosen_rules(job.rules, job.dialect)
         self._family = Family(equipment.seeds, store.births(), self._rules, equipment.tools)
         self._prober = Prober(job, equipment.pool, equipment.runner.names, equipment.tools)
-        self._strategy = strategy(job.strategy, Experience.restored(store.fact("state")))
-        self._strongest = Strongest.restored(store.fact("strongest"))
+        self._strategy = strategy(job.strategy, Experience.restored(store.fact(facts.STATE)))
+        self._strongest = Strongest.restored(store.fact(facts.STRONGEST))
         self._accs = {row.number: row.acc or 0.0 for row in rows if row.rule is None}
         self._next = max(row.number for row in rows) + 1
         self._totals.started()
@@ -97,10 +98,10 @@ class Campaign:
             self._drifts()
             self._confirm()
         except KeyboardInterrupt:
-            store.note("interrupted", True)
+            store.note(facts.INTERRUPTED, True)
             self._drifts(measure=False)  # the pool is closed by now
             return False
-        store.note("interrupted", False)
+        store.note(facts.INTERRUPTED, False)
         self._has.note_totals()
         return True
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from outvote.bench.reader import reader, require_started
+from outvote.bench.reader import arrivals, reader, require_started
 from outvote.campaign.investigate import Investigator
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.keeper import Keeper
@@ -22,6 +22,7 @@ from outvote.core.target import Run
 from outvote.mutate.tools import Tools, tools_for
 from outvote.run.pool import Pool
 from outvote.search.strategy import Experience
+from outvote.store import facts
 from outvote.store.store import Row, Sample, Store
 from outvote.store.strongest import Strongest
 
@@ -65,8 +66,8 @@ class Equipment:
                 self.keeper.keep(one.row.number, model, one.answered.conclusion)
             for sample in samples:
                 self.store.sample(sample)
-            self.store.note("state", state)
-            self.store.note("strongest", strongest.state())
+            self.store.note(facts.STATE, state)
+            self.store.note(facts.STRONGEST, strongest.state())
             self.note_totals()
 
     def note_totals(self) -> None:
@@ -88,23 +89,25 @@ def equipped(job: FuzzJob, pool: Pool, store: Store, out: Path) -> Equipment:
     totals = Totals(store)
     names = [target.name for target in job.targets]
     hellos = pool.start(names)
+    for event in arrivals(hellos):
+        store.tell(event)
     require_started(hellos)
     targets = {target.name: target for target in job.targets}
     heads = {name: target_head(target, hellos[name]) for name, target in targets.items()}
-    store.note("hellos", heads)
+    store.note(facts.HELLOS, heads)
     runner = Runner(pool, names, keep=job.keep_outputs)
     investigator = Investigator(runner, job.targets, job.settings, job.minimise)
     lab = Lab(investigator, Stopwatch(runner, pool.targets), job.settings)
     keeper = Keeper(pool, store, out, targets, hellos, lambda: totals.seconds)
     read = read_seeds(pool, job)
     tools = tools_for(job.dialect, pool, reader(job.targets).name)
-    store.note("not_covered", dict(tools.not_covered))
-    store.note("drawable", sorted(tools.kinds))
+    store.note(facts.NOT_COVERED, dict(tools.not_covered))
+    store.note(facts.DRAWABLE, sorted(tools.kinds))
     runs = runner.run([ModelRun(seed, seed.case.model) for seed in read])
     seeds = {n + 1: _settled(*both) for n, both in enumerate(zip(read, runs, strict=True))}
     first_runs = {n + 1: found for n, found in enumerate(runs)}
     made = Equipment(job, pool, store, totals, runner, lab, keeper, tools, seeds, first_runs)
-    if store.fact("state") is None:
+    if store.fact(facts.STATE) is None:
         _begin(made)
     return made
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from outvote.campaign.trial import Answered, Trial
 from outvote.mutate.tools import Tools, value_class
+from outvote.store import facts
 from outvote.store.store import Store
 
 
@@ -32,18 +33,18 @@ class Totals:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._began = time.monotonic()
-        self._before = float(store.fact("seconds", 0.0))
-        self._starting = float(store.fact("starting", 0.0))
-        self._earlier = {key: store.fact(key) for key in Sitting.__dataclass_fields__}
-        self._peaks = Counter(store.fact("peaks", {}))
+        self._before = store.fact(facts.SECONDS)
+        self._starting = store.fact(facts.STARTING)
+        self._earlier = {key: store.fact(facts.ALL[key]) for key in Sitting.__dataclass_fields__}
+        self._peaks = Counter(store.fact(facts.PEAKS))
         mutants = [row for row in store.rows() if row.rule is not None]
         self.tested = len(mutants)
         self.valid = sum(row.outcome != "invalid" for row in mutants)
-        self.kinds = Counter(store.fact("kinds", {}))
-        self.values = Counter(store.fact("values", {}))  # kind, parameter and class of its value
-        self.accepted = Counter(store.fact("accepted", {}))  # illegal values that none refused
-        self.rounding = int(store.fact("rounding", 0))
-        self.making = float(store.fact("making", 0.0))  # seconds
+        self.kinds = Counter(store.fact(facts.KINDS))
+        self.values = Counter(store.fact(facts.VALUES))  # kind, parameter and class of its value
+        self.accepted = Counter(store.fact(facts.ACCEPTED))  # illegal values that none refused
+        self.rounding = store.fact(facts.ROUNDING)
+        self.making = store.fact(facts.MAKING)  # seconds
         self.best = 0.0  # the largest ACC of a mutant over its seed's, in this sitting
 
     @property
@@ -72,7 +73,7 @@ class Totals:
 
     def note(self, sitting: Sitting, peaks: Mapping[str, int]) -> None:
         """Write everything down, in the transaction that is open."""
-        facts = {
+        noted = {
             "seconds": self.seconds,
             "starting": self._starting,
             "making": self.making,
@@ -83,12 +84,12 @@ class Totals:
             "peaks": self._peaks | Counter(peaks),  # of each the larger one
             **{key: _sum(self._earlier[key], own) for key, own in asdict(sitting).items()},
         }
-        for key, value in facts.items():
-            self._store.note(key, value)
+        for key, value in noted.items():
+            self._store.note(facts.ALL[key], value)
 
 
 def _sum(one: Any, other: Any) -> Any:
-    """Of two numbers, or of two dicts of numbers by their keys; the first may not be there yet."""
+    """Of two numbers, or of two dicts of numbers by their keys."""
     if isinstance(other, dict):
-        return {key: (one or {}).get(key, 0) + value for key, value in other.items()}
-    return (one or 0) + other
+        return {key: one.get(key, 0) + value for key, value in other.items()}
+    return one + other

@@ -16,6 +16,7 @@ from outvote.campaign.performance.stopwatch import Stopwatch
 from outvote.campaign.runner import ModelRun, affordable_rows, inside
 from outvote.campaign.seeds import Seed
 from outvote.core.arrays import Array
+from outvote.core.model import Model
 from outvote.core.protocol import Request, RunModel
 from outvote.core.target import Run
 from outvote.judge.compare import Settings
@@ -45,6 +46,7 @@ class Answered:
     conclusion: Conclusion
     acc: float | None = None
     mad: Mapping[Pair, Array] = field(default_factory=dict)  # D_MAD of each pair, by input
+    network: str = ""  # identity of the model that was run, with its weights
 
 
 class Trial(Protocol):
@@ -123,7 +125,8 @@ class Initial:
 
     def answered(self, runs: Mapping[str, Run], lab: Lab) -> Answered:
         judged = judge(runs, (), self.seed.case.truth, lab.settings)
-        return _answered(judged, lab.investigator.look(self.seed, self.subject.model, judged))
+        model = self.subject.model
+        return _answered(judged, lab.investigator.look(self.seed, model, judged), model)
 
 
 @dataclass(frozen=True)
@@ -162,11 +165,19 @@ class Mutant:
         model = self.subject.model
         judged = judge(runs, self.changed, self.seed.case.truth, lab.settings)
         slow = lab.stopwatch.check(self.seed, model, judged.runs)
-        return _answered(judged, lab.investigator.look(self.seed, model, judged) + slow)
+        return _answered(judged, lab.investigator.look(self.seed, model, judged) + slow, model)
 
 
-def _answered(judged: Judged, conclusion: Conclusion) -> Answered:
-    return Answered(judged.runs, judged.failed, judged.valid, conclusion, judged.acc, judged.mad())
+def _answered(judged: Judged, conclusion: Conclusion, model: Model) -> Answered:
+    return Answered(
+        judged.runs,
+        judged.failed,
+        judged.valid,
+        conclusion,
+        judged.acc,
+        judged.mad(),
+        model.identity,
+    )
 
 
 def row_of(trial: Trial, answered: Answered, joined: bool, at: float) -> Row:
@@ -187,4 +198,6 @@ def row_of(trial: Trial, answered: Answered, joined: bool, at: float) -> Row:
         at,
         f"{failed.target}: {failed.message[:_MOST_LETTERS]}" if failed else "",
         trial.new,
+        answered.network,
+        bool(answered.conclusion.findings or answered.conclusion.again),
     )

@@ -156,6 +156,11 @@ class Model:
             )
         return done
 
+    @property
+    def identity(self) -> str:
+        """The same for two models of the same layers with the same weights, by whatever names."""
+        return digest_of(sorted(self.digests().values()))
+
     def last_use(self) -> dict[str, int]:
         """For each tensor producer the position of the last layer that reads it."""
         uses = dict.fromkeys((ref.producer for ref in self.outputs), len(self.layers))

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from outvote.bench.reader import start_targets
 from outvote.core.answers import Oracle
 from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
@@ -115,14 +116,8 @@ def _open(trip: Expedition, watch: Watch) -> None:
     arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
     features = read_features(job.features) if job.features else None
     explored.feature_names = features.names if features else _names_in(arrays)
-    with watch("Starting", pool, names):
-        hellos = pool.start(names)
-    for name, option in zip(names, ("--target", "--confirm"), strict=False):
-        if not hellos[name].ok:
-            raise UsageError(
-                f"target {name!r} could not be started: {hellos[name].message}; "
-                f"choose another with {option}, or see `outvote targets`"
-            )
+    options = dict(zip(names, ("--target", "--confirm"), strict=False))
+    hellos = start_targets(pool, names, watch, options)
     explored.hello = hellos[job.target.name]
     with watch("Reading the models", pool, names):
         explored.subjects = read_subjects(pool, job.models)

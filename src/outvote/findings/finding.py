@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from outvote.core.dialect import dialect
+from outvote.core.events import FindingMet
 from outvote.core.model import Layer, Model, digest_of
 from outvote.core.outputs import Outputs
 from outvote.core.specimen import Specimen
@@ -64,6 +65,11 @@ class Finding:
     localization: Localization | None = None
     detail: str = ""
     proof: Proof | None = None
+
+    @property
+    def met(self) -> FindingMet:
+        """That it was found, as those are told who follow a run."""
+        return FindingMet(self.fingerprint, self.kind, self.triage, self.title, self.accused)
 
     def but(self, **changes: Any) -> Finding:
         """The same finding, told differently."""

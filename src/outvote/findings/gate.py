@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from packaging.utils import canonicalize_name
 
 from outvote.core.requirements import version_of
-from outvote.findings.known import NOTHING_KNOWN, Known, KnownFile, Until
+from outvote.findings.known import NOTHING_KNOWN, Known, KnownFile, Until, known_of
 
 Data = dict[str, Any]
 
@@ -65,6 +66,21 @@ class Gate:
                 ],
             },
         }
+
+    def stored(self) -> Data:
+        """The gate as plain data, entries and all: its file may change or go away."""
+        return {
+            "fail_on": self.fail_on,
+            "known_file": str(self.known.path) if self.known.path else None,
+            "known": [_told(entry) for entry in self.known.entries],
+        }
+
+    @staticmethod
+    def restored(data: Mapping[str, Any]) -> Gate:
+        """The gate that `stored` made it of."""
+        path = data["known_file"]
+        entries = [known_of(entry) for entry in data["known"]]
+        return Gate(KnownFile(Path(path) if path else None, tuple(entries)), data["fail_on"])
 
     def _stale(self, findings: Sequence[Data]) -> list[Known]:
         """Entries that nothing needed. Not asked after a stop: what did not show may be there."""

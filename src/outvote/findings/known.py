@@ -88,6 +88,13 @@ def _entry(path: Path, table: Mapping[str, Any]) -> Known:
     return Known(fingerprint, table["reason"], link, _until(path, table.get("until")))
 
 
+def known_of(data: Mapping[str, Any]) -> Known:
+    """An entry that was read before, from plain data with its `until` as text."""
+    found = _UNTIL.fullmatch(data["until"] or "")
+    until = Until(found["package"], found["version"]) if found else None
+    return Known(data["fingerprint"], data["reason"], data["link"], until)
+
+
 def _until(path: Path, text: str | None) -> Until | None:
     if text is None:
         return None

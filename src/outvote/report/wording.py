@@ -15,8 +15,16 @@ _TONES = {
 }
 # What a command calls its verdicts, where it says more than the verdict itself.
 _WORDS: dict[str, dict[str | None, str]] = {
-    "explore": {"inconsistent": "differences found", "consistent": "nothing found"},
-    "pollution": {"inconsistent": "suspects found", "consistent": "nothing suspected"},
+    "explore": {
+        "inconsistent": "differences found",
+        "consistent": "nothing found",
+        "interrupted": "stopped early",
+    },
+    "pollution": {
+        "inconsistent": "suspects found",
+        "consistent": "nothing suspected",
+        "interrupted": "stopped early",
+    },
     "coverage": {None: "measured"},
     "report": {None: "compared"},
 }
@@ -26,6 +34,8 @@ BYTES = ("B", "KiB", "MiB", "GiB", "TiB")
 def word(result: dict[str, Any]) -> str:
     """The verdict in a word or two; a result without one says what was done."""
     verdict = result["verdict"]
+    if result["command"] == "fuzz":  # a campaign has come to its end or not, whatever it found
+        return "stopped" if result["interrupted"] else "done"
     own = {} if "comparisons" in result else _WORDS.get(result["command"], {})
     return own.get(verdict, str(verdict))
 

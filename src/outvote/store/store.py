@@ -1,29 +1,50 @@
-"""A campaign on disk: one SQLite file, one writer, every generation in one transaction.
+"""What commands have seen, on disk: one SQLite file in the folder that `--out` names.
 
-A campaign that is killed loses at most the generation it was in; nothing is counted twice.
+Every command tells its events here; `report` and whoever follows a run read them, also while it
+goes on. A campaign has tables of its own, and writes every generation in one transaction: killed,
+it loses at most the generation it was in; nothing is counted twice.
 """
 
 from __future__ import annotations
 
 import json
 import sqlite3
+import threading
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from outvote.core.errors import UsageError
+from outvote.core.events import (
+    Event,
+    FindingMet,
+    Finished,
+    Started,
+    event_data,
+    event_of,
+    kind_of,
+)
+from outvote.store import facts
+from outvote.store.facts import Fact
 from outvote.store.rows import Birth
 
-FILE = "campaign.sqlite"
-_SCHEMA = 1
+T = TypeVar("T")
+FILE = "outvote.db"
+_SCHEMA = 2
 _TABLES = """
+CREATE TABLE events (
+    number INTEGER PRIMARY KEY, run INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL,
+    data TEXT NOT NULL);
 CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE mutants (
     number INTEGER PRIMARY KEY, parent INTEGER, root INTEGER NOT NULL, rule TEXT, seed INTEGER,
     outcome TEXT NOT NULL, acc REAL, joined INTEGER NOT NULL, layers INTEGER NOT NULL,
-    seconds REAL NOT NULL, at REAL NOT NULL, message TEXT NOT NULL, new TEXT NOT NULL);
+    seconds REAL NOT NULL, at REAL NOT NULL, message TEXT NOT NULL, new TEXT NOT NULL,
+    network TEXT NOT NULL, inconsistent INTEGER NOT NULL);
 CREATE TABLE findings (
     fingerprint TEXT PRIMARY KEY, count INTEGER NOT NULL, first INTEGER NOT NULL,
     last INTEGER NOT NULL, first_at REAL NOT NULL, last_at REAL NOT NULL, data TEXT NOT NULL);
@@ -50,6 +71,8 @@ class Row:
     at: float  # seconds since the campaign began
     message: str = ""  # what the first target that failed said
     new: str = ""  # kinds of the layers that its parent does not have
+    network: str = ""  # identity of the network with its weights; empty: it was not run as one
+    inconsistent: bool = False  # it shows a finding, be it a known one
 
 
 @dataclass(frozen=True)
@@ -76,32 +99,83 @@ class Sample:
     restarts: int
 
 
+@dataclass(frozen=True)
+class Told:
+    """An event, when it happened (seconds since 1970), and in which run of a command."""
+
+    run: int
+    at: float
+    event: Event
+
+
 class Store:
-    """The file of one campaign."""
+    """The file of one folder: the runs of commands, and a campaign if there is one."""
 
     def __init__(self, folder: Path, *, create: bool) -> None:
-        path = folder / FILE
-        if create and path.exists():
-            raise UsageError(
-                f"{folder} holds a campaign already; go on with --resume, "
-                "or choose another folder with --out"
-            )
+        path = self._path = folder / FILE
         if not create and not path.exists():
-            raise UsageError(f"{folder} holds no campaign ({FILE} is missing)")
-        self._db = sqlite3.connect(path, isolation_level=None)
+            raise UsageError(
+                f"{folder} holds no campaign and no result of another command ({FILE} is missing)"
+            )
+        # Targets tell from threads of their own that they have finished.
+        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._lock = threading.Lock()
+        self.run = 0  # of a command, once one has begun
         try:
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
-            if create:
+            if create and not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
                 self._db.executescript(f"BEGIN;{_TABLES}COMMIT;")
-                self.note("schema", _SCHEMA)
-            elif self.fact("schema") != _SCHEMA:
+                self.note(facts.SCHEMA, _SCHEMA)
+            if self.fact(facts.SCHEMA) != _SCHEMA:
                 raise UsageError(
                     f"{path} was written by another version of outvote (schema "
-                    f"{self.fact('schema')}, expected {_SCHEMA}); start a new campaign"
+                    f"{self.fact(facts.SCHEMA)}, expected {_SCHEMA}); choose another folder"
                 )
         except sqlite3.DatabaseError as error:
-            raise UsageError(f"{path} is not a readable campaign: {error}") from error
+            raise UsageError(f"{path} is not a readable store of outvote: {error}") from error
+
+    def begin(self, started: Started) -> None:
+        """A new run of a command: what is told from now on is of this one."""
+        (last,) = self._db.execute("SELECT coalesce(max(run), 0) FROM events").fetchone()
+        self.run = int(last) + 1
+        self.tell(started)
+
+    def tell(self, event: Event) -> None:
+        """Keep an event. Of all runs only the last one that has finished keeps its result."""
+        data = json.dumps(event_data(event), allow_nan=False)
+        row = (self.run, time.time(), kind_of(event), data)
+        with self._lock, self._writable():
+            self._db.execute("INSERT INTO events (run, at, kind, data) VALUES (?, ?, ?, ?)", row)
+            if isinstance(event, Finished):
+                self._db.execute(
+                    "UPDATE events SET data = json_set(data, '$.result', NULL) "
+                    "WHERE kind = ? AND run < ?",
+                    (kind_of(event), self.run),
+                )
+
+    @contextmanager
+    def _writable(self) -> Iterator[None]:
+        """A disk that is full or read-only is an error for the user."""
+        try:
+            yield
+        except sqlite3.OperationalError as error:
+            raise UsageError(
+                f"{self._path} cannot be written ({error}); free some space, or choose another "
+                "folder with --out"
+            ) from error
+
+    def events(self, run: int | None = None) -> list[Told]:
+        """What has happened so far, in all runs or in one."""
+        found = self._db.execute(
+            "SELECT run, at, kind, data FROM events WHERE ?1 IS NULL OR run = ?1 ORDER BY number",
+            (run,),
+        ).fetchall()
+        return [Told(row[0], row[1], event_of(row[2], json.loads(row[3]))) for row in found]
+
+    @property
+    def holds_campaign(self) -> bool:
+        return self.fact(facts.JOB) is not None
 
     def close(self) -> None:
         self._db.close()
@@ -117,12 +191,14 @@ class Store:
             raise
         self._db.execute("COMMIT")
 
-    def note(self, key: str, value: Any) -> None:
-        self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (key, json.dumps(value)))
+    def note(self, fact: Fact[T], value: T) -> None:
+        row = (fact.name, json.dumps(value))
+        self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", row)
 
-    def fact(self, key: str, default: Any = None) -> Any:
-        row = self._db.execute("SELECT value FROM facts WHERE key = ?", (key,)).fetchone()
-        return default if row is None else json.loads(row[0])
+    def fact(self, fact: Fact[T]) -> T:
+        row = self._db.execute("SELECT value FROM facts WHERE key = ?", (fact.name,)).fetchone()
+        value: T = copy(fact.default) if row is None else json.loads(row[0])
+        return value
 
     def add(self, row: Row) -> None:
         values = tuple(vars(row).values())
@@ -134,6 +210,8 @@ class Store:
             "INSERT OR IGNORE INTO findings VALUES (?, 1, ?, ?, ?, ?, ?)",
             (fingerprint, number, number, at, at, json.dumps(data)),
         )
+        told = {key: data[key] for key in ("kind", "triage", "title", "accused")}
+        self.tell(FindingMet(fingerprint, **told))
 
     def retold(self, fingerprint: str, data: Mapping[str, Any]) -> None:
         """A stored finding, of which more is known now."""
@@ -152,7 +230,9 @@ class Store:
 
     def rows(self) -> list[Row]:
         found = self._db.execute("SELECT * FROM mutants ORDER BY number").fetchall()
-        return [replace(Row(*row), joined=bool(row[7])) for row in found]
+        return [
+            replace(Row(*row), joined=bool(row[7]), inconsistent=bool(row[14])) for row in found
+        ]
 
     def births(self) -> dict[int, Birth]:
         """How every mutant that may breed came to be."""

@@ -8,6 +8,8 @@ from statistics import fmean
 from typing import Any
 
 from outvote.core.result import head
+from outvote.store import facts
+from outvote.store.counts import audee_counts, lemon_counts
 from outvote.store.store import Row, Seen, Store
 from outvote.store.strongest import Strongest
 
@@ -18,17 +20,17 @@ def fuzz_result(store: Store) -> dict[str, Any]:
     """Everything that reports show, from the store alone."""
     rows = store.rows()
     mutants = [row for row in rows if row.rule is not None]
-    job, seconds = store.fact("job"), float(store.fact("seconds", 0.0))
+    job, seconds = store.fact(facts.JOB), store.fact(facts.SECONDS)
     invalid = [row for row in mutants if row.outcome == "invalid"]
     findings = [_finding(seen, rows) for seen in store.findings()]
     real = [f for f in findings if f["triage"] != "precision"]
-    interrupted = bool(store.fact("interrupted", True))
+    interrupted = store.fact(facts.INTERRUPTED)
     return {
         **head(
             "fuzz",
             _targets(store),
             None,
-            created=store.fact("created"),
+            created=store.fact(facts.CREATED),
             seconds=seconds,
             verdict="inconsistent" if real else "interrupted" if interrupted else "consistent",
             summary=_summary(len(mutants), _breeding(store), findings),
@@ -46,25 +48,31 @@ def fuzz_result(store: Store) -> dict[str, Any]:
             {"mutant": row.number, "rule": row.rule, "new": row.new, "message": row.message}
             for row in invalid[:20]
         ],
-        "rounding": store.fact("rounding", 0),
-        "flaky": store.fact("flaky", 0),
+        "rounding": store.fact(facts.ROUNDING),
+        "flaky": store.fact(facts.FLAKY),
         "rules": _rules(store, mutants, findings),
         "amplification": _amplification(store, rows, job["mad_threshold"]),
         "kinds": _kinds(store),
         "values": _values(store),
-        "accepted_everywhere": store.fact("accepted", {}),
+        "accepted_everywhere": store.fact(facts.ACCEPTED),
         "arms": _arms(store),
         "throughput": _throughput(mutants, seconds),
         "time": _time(store),
         "samples": [list(vars(sample).values()) for sample in store.samples()],
-        "bugs": _bugs(findings, len(rows) - len(mutants), float(store.fact("starting", 0.0))),
+        "bugs": _bugs(findings, len(rows) - len(mutants), store.fact(facts.STARTING)),
+        "counts": {
+            "lemon": lemon_counts(
+                findings, {row.number: row for row in rows}, len(mutants), _breeding(store)
+            ),
+            "audee": audee_counts(rows),
+        },
         "comparison": None,
     }
 
 
 def _breeding(store: Store) -> float:
     """Seconds spent on mutants: without starting frameworks and reading seeds."""
-    return max(0.0, float(store.fact("seconds", 0.0)) - float(store.fact("starting", 0.0)))
+    return max(0.0, store.fact(facts.SECONDS) - store.fact(facts.STARTING))
 
 
 def _summary(tested: int, seconds: float, findings: Sequence[dict[str, Any]]) -> str:
@@ -122,8 +130,8 @@ def _seed(row: Row, findings: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _targets(store: Store) -> list[dict[str, Any]]:
-    heads, busy = store.fact("hellos", {}), store.fact("busy", {})
-    restarts, peaks = store.fact("restarts", {}), store.fact("peaks", {})
+    heads, busy = store.fact(facts.HELLOS), store.fact(facts.BUSY)
+    restarts, peaks = store.fact(facts.RESTARTS), store.fact(facts.PEAKS)
     return [
         {
             **heads[name],
@@ -131,7 +139,7 @@ def _targets(store: Store) -> list[dict[str, Any]]:
             "restarts": restarts.get(name, 0),
             "peak_memory": peaks.get(name, 0),
         }
-        for name in store.fact("job")["targets"]
+        for name in store.fact(facts.JOB)["targets"]
     ]
 
 
@@ -143,7 +151,7 @@ def _rules(
     used = Counter(row.rule for row in mutants)
     valid = Counter(row.rule for row in mutants if row.outcome != "invalid")
     joined = Counter(row.rule for row in mutants if row.joined)
-    tallies = store.fact("state")["tallies"]
+    tallies = store.fact(facts.STATE)["tallies"]
     return [
         {
             "rule": name,
@@ -159,23 +167,23 @@ def _rules(
 
 def _amplification(store: Store, rows: Sequence[Row], threshold: float) -> list[dict[str, Any]]:
     names = {row.number: row.new for row in rows if row.rule is None}
-    table = Strongest.restored(store.fact("strongest")).table(threshold)
+    table = Strongest.restored(store.fact(facts.STRONGEST)).table(threshold)
     return [{"seed": names[entry.pop("root")], **entry} for entry in table]
 
 
 def _kinds(store: Store) -> dict[str, Any]:
-    drawn, drawable = store.fact("kinds", {}), store.fact("drawable", [])
+    drawn, drawable = store.fact(facts.KINDS), store.fact(facts.DRAWABLE)
     return {
         "drawn": dict(sorted(drawn.items(), key=lambda item: -item[1])),
         "drawable": len(drawable),
         "exercised": sum(kind in drawn for kind in drawable),
-        "not_covered": store.fact("not_covered", {}),
+        "not_covered": store.fact(facts.NOT_COVERED),
     }
 
 
 def _values(store: Store) -> dict[str, Any]:
     """Classes of parameter values that layers of mutants held: `Conv2D strides even`."""
-    counts = store.fact("values", {})
+    counts = store.fact(facts.VALUES)
     return {
         "exercised": len(counts),
         "parameters": len({text.rpartition(" ")[0] for text in counts}),
@@ -187,7 +195,7 @@ def _arms(store: Store) -> list[dict[str, Any]]:
     """What each strategy of a mixed campaign cost and found."""
     return [
         {"strategy": name, "requests": used, "found": found}
-        for name, (used, found) in store.fact("state").get("arms", {}).items()
+        for name, (used, found) in store.fact(facts.STATE).get("arms", {}).items()
     ]
 
 
@@ -202,14 +210,14 @@ def _throughput(mutants: Sequence[Row], seconds: float) -> list[list[float]]:
 
 def _time(store: Store) -> dict[str, Any]:
     return {
-        "total": store.fact("seconds", 0.0),
-        "starting": store.fact("starting", 0.0),
+        "total": store.fact(facts.SECONDS),
+        "starting": store.fact(facts.STARTING),
         "breeding": _breeding(store),
-        "making": store.fact("making", 0.0),
-        "looking": store.fact("looking", 0.0),
-        "looks": store.fact("looks", 0),
-        "refused_draws": store.fact("refused_draws", 0),
-        "recycled": store.fact("recycled", 0),
+        "making": store.fact(facts.MAKING),
+        "looking": store.fact(facts.LOOKING),
+        "looks": store.fact(facts.LOOKS),
+        "refused_draws": store.fact(facts.REFUSED_DRAWS),
+        "recycled": store.fact(facts.RECYCLED),
     }
 
 

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from outvote.bench.noise import asking, measured
-from outvote.bench.reader import helpers, read_model
+from outvote.bench.reader import arrivals, case_run, helpers, read_model
 from outvote.commands.bisect.bisected import Bisected, Probe
 from outvote.commands.bisect.job import BisectJob
 from outvote.commands.bisect.releases import Interval, narrowed
 from outvote.commands.bisect.result import bisect_result
+from outvote.commands.record import recording
 from outvote.commands.view import UNSEEN, View
 from outvote.core.case import Case, Data, balanced_batch, fit, load_data, random_data
 from outvote.core.dialect import dialect, inspect
@@ -34,7 +35,6 @@ from outvote.findings.issue_text import with_releases
 from outvote.judge.compare import Settings, distance, mismatch_of
 from outvote.judge.rounding import Rounding, model_rounding
 from outvote.judge.vote import vote
-from outvote.report.folder import prepare_folder, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_all_settled, ask_settled
@@ -47,10 +47,8 @@ _RANDOM_INPUTS = 8
 
 def run(job: BisectJob, view: View = UNSEEN) -> dict[str, Any]:
     """Do the job and, where it names a folder, write the reports."""
-    if job.out is not None:
-        prepare_folder(job.out)
-    result = bisect_result(run_bisect(job, view.watch, view.announce))
-    write_into(job.out, result)
+    with recording("bisect", job.out, view.watch) as record:
+        result = record.publish(bisect_result(run_bisect(job, record, view.announce)))
     if job.finding is not None and result["verdict"] == "changed":
         _note_in_report(job.finding / "report.md", result)
     return result
@@ -198,11 +196,14 @@ class Bisection:
                 return None
             self.pool.add(ready)
             hello = self.pool.start([name])[name]
+            for event in arrivals({name: hello}):
+                self.watch.tell(event)
             if not hello.ok:
                 self.pool.stop(name)
                 self.found.skipped[version] = f"does not start: {_last_words(hello)}"
                 return None
             run = ask_settled(self.pool, name, self._request())
+            self.watch.tell(case_run(run))
             if run.ok and not any(probe.run.ok for probe in self.found.probes.values()):
                 self.rounding = self._measured(name, run.reply.outputs)
                 self.found.tolerance = self.rounding.tolerance

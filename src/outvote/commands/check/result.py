@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from outvote.core.case import Case
 from outvote.core.result import head, moment, number, picture, target_head
 from outvote.core.target import Run
 from outvote.core.truth import Truth
+from outvote.findings.finding import Finding
 from outvote.findings.result import finding_result
 from outvote.judge.compare import Comparison, top_k_accuracies
 
@@ -62,6 +64,7 @@ def check_result(checked: Checked) -> dict[str, Any]:
         },
         "comparisons": comparisons,
         "unique_inconsistencies": unique,
+        "clusters": _clusters(unique, checked.findings),
         "version_matrix": version_matrix(checked.job.targets, checked.runs, comparisons, unique),
         "examples": _examples(case, checked),
     }
@@ -170,7 +173,45 @@ def _unique(checked: Checked) -> list[dict[str, Any]]:
                 },
             )
             entry["pairs"].append(list(pair.targets))
+    for entry in found.values():
+        entry["findings"] = [
+            finding.fingerprint
+            for finding in checked.findings
+            if any(_explains(finding, pair) for pair in entry["pairs"])
+        ]
     return list(found.values())
+
+
+def _explains(finding: Finding, pair: Sequence[str]) -> bool:
+    """Whether a finding makes a pair differ: one of the two is guilty, or it is between them."""
+    if finding.accused is not None:
+        return bool(set(pair) & {finding.accused, *finding.targets})
+    return set(pair) <= set(finding.targets)
+
+
+def _clusters(
+    uniques: Sequence[Mapping[str, Any]], findings: Sequence[Finding]
+) -> list[dict[str, Any]]:
+    """Unique inconsistencies that share the first localised layer class and target: one bug each.
+
+    CRADLE does so by hand, and leaves the rest as future work.
+    """
+    by_fingerprint = {finding.fingerprint: finding for finding in findings}
+    clusters: dict[tuple[str | None, str | None], dict[str, Any]] = {}
+    for unique in uniques:
+        if not unique["findings"]:
+            continue
+        first = by_fingerprint[unique["findings"][0]]
+        kind = first.layer.kind if first.layer else None
+        cluster = clusters.setdefault(
+            (kind, first.accused),
+            {"layer_kind": kind, "target": first.accused, "uniques": [], "findings": []},
+        )
+        cluster["uniques"].append(unique["id"])
+        for fingerprint in unique["findings"]:
+            if fingerprint not in cluster["findings"]:
+                cluster["findings"].append(fingerprint)
+    return list(clusters.values())
 
 
 def _examples(case: Case, checked: Checked) -> list[dict[str, Any]]:

@@ -13,11 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from outvote.bench.noise import NoiseFloor, choose_instruments, measure_noise
-from outvote.bench.reader import helpers, require_started
+from outvote.bench.reader import case_run, helpers, start_targets
 from outvote.commands.check.case import read_case
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
+from outvote.commands.record import recording
 from outvote.commands.view import UNSEEN, View
 from outvote.core.case import balanced_batch, load_data
 from outvote.core.dialect import inspect
@@ -32,7 +33,7 @@ from outvote.judge.distances import spread
 from outvote.judge.precision import coarser
 from outvote.judge.tolerance import CHAOTIC, HARDLY
 from outvote.localize.layers import Localization
-from outvote.report.folder import prepare_folder, saved, write_into
+from outvote.report.folder import saved
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_all_settled
@@ -44,12 +45,8 @@ from outvote.triage.examine import Examiner
 
 def run(job: Job, view: View = UNSEEN) -> dict[str, Any]:
     """Do the job and, where it names a folder, write every report into it."""
-    if job.out is not None:
-        prepare_folder(job.out)
-    checked = run_check(job, view.watch, view.announce, job.out)
-    result = job.gate.judged(check_result(checked))
-    write_into(job.out, result)
-    return result
+    with recording("check", job.out, view.watch, job.gate) as record:
+        return record.publish(check_result(run_check(job, record, view.announce, job.out)))
 
 
 def run_check(
@@ -79,6 +76,8 @@ def check_in(pool: Pool, job: Job, watch: Watch = silent, out: Path | None = Non
         if not checked.runs:
             raise
         check.stop()
+    for finding in checked.findings:
+        watch.tell(finding.met)
     checked.peaks = dict(pool.peaks)
     checked.seconds = time.monotonic() - began
     if out is not None and not checked.interrupted:
@@ -106,9 +105,7 @@ class Check:
             )
         # A data file that cannot be read is said before any framework is started.
         arrays = load_data(job.data) if isinstance(job.data, Path) else job.data
-        with watch("Starting", pool, names):
-            hellos = pool.start(names)
-        require_started(hellos)
+        hellos = start_targets(pool, names, watch)
         with watch("Reading the model", pool, names):
             case = read_case(pool, job, arrays)
         return cls(pool, Checked(job, hellos, case), watch)
@@ -163,6 +160,7 @@ class Check:
 
         def done(run: Run[Ran]) -> None:  # noted at once: an interruption keeps what has finished
             checked.runs[run.target] = run
+            self.watch.tell(case_run(run))
             if run.ok:
                 checked.outputs[run.target] = run.reply.outputs
 

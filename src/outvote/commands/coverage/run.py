@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from outvote.bench.reader import read_model
+from outvote.bench.reader import read_model, start_targets
 from outvote.commands.coverage.job import CoverageJob, NeuronState
 from outvote.commands.coverage.result import coverage_result
+from outvote.commands.record import recording
 from outvote.commands.view import UNSEEN, View
 from outvote.core.arrays import Array
 from outvote.core.case import Data, fit, load_data
@@ -27,7 +28,6 @@ from outvote.core.files import save_npz
 from outvote.core.model import Model, digest_of
 from outvote.core.protocol import MeasureCoverage, OpenExplorer
 from outvote.explore.expedition import ask
-from outvote.report.folder import prepare_folder, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.watch import Watch, silent
@@ -36,14 +36,12 @@ from outvote.run.watch import Watch, silent
 def run(job: CoverageJob, view: View = UNSEEN) -> dict[str, Any]:
     """Measure with a worker of its own and, where the job names a folder, write the reports."""
     inspect(job.model, None)
-    if job.out is not None:
-        prepare_folder(job.out)
-    with LocalPool(
-        [job.target], limits=job.limits, custom=job.custom, allow_code=job.allow_code
-    ) as pool:
-        result = coverage_in(pool, job, view.watch)
-    write_into(job.out, result)
-    return result
+    with recording("coverage", job.out, view.watch) as record:
+        with LocalPool(
+            [job.target], limits=job.limits, custom=job.custom, allow_code=job.allow_code
+        ) as pool:
+            result = coverage_in(pool, job, record)
+        return record.publish(result)
 
 
 def coverage_in(pool: Pool, job: CoverageJob, watch: Watch = silent) -> dict[str, Any]:
@@ -51,10 +49,7 @@ def coverage_in(pool: Pool, job: CoverageJob, watch: Watch = silent) -> dict[str
     began, created = time.monotonic(), datetime.now(UTC)
     names = [job.target.name]
     arrays = _loaded(job.data)
-    with watch("Starting", pool, names):
-        hello = pool.start(names)[job.target.name]
-    if not hello.ok:
-        raise UsageError(f"target {job.target.name!r} could not be started: {hello.message}")
+    hello = start_targets(pool, names, watch, {job.target.name: "--target"})[job.target.name]
     with watch("Reading the model", pool, names):
         model, _ = read_model(pool, job.model, None)
         data = fit(_first(arrays, job.count), model, _source(job.data), allow_nan=False)

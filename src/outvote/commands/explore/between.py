@@ -15,12 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from outvote.bench.reader import read_model
+from outvote.bench.reader import read_model, start_targets
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in
 from outvote.commands.explore.job import BetweenTargets
+from outvote.commands.record import recording
 from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
 from outvote.core.dialect import inspect
@@ -32,11 +33,11 @@ from outvote.explore.explore import prepare, require_neurons, require_sense
 from outvote.explore.job import Explored, ModelUnderTest
 from outvote.explore.legal import read_features
 from outvote.judge.distances import distance_relative
-from outvote.report.folder import prepare_folder, saved, write_into
+from outvote.report.folder import saved
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_all_settled
-from outvote.run.watch import Watch, silent
+from outvote.run.watch import Stage, Watch, silent
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Walk:
     seconds: float
 
 
-def run_between(job: BetweenTargets, watch: Watch = silent) -> dict[str, Any]:
+def run_between(job: BetweenTargets, watch: Stage = silent) -> dict[str, Any]:
     """Do the job; the folder gets what `outvote check` writes, and the inputs that were found."""
     search = job.search
     require_sense(search)
@@ -64,15 +65,16 @@ def run_between(job: BetweenTargets, watch: Watch = silent) -> dict[str, Any]:
             "name more with --targets"
         )
     inspect(search.models[0], None)
-    prepare_folder(job.out)
-    with LocalPool(
-        job.targets, limits=search.limits, custom=search.custom, allow_code=search.allow_code
-    ) as pool:
-        return between_in(pool, job, watch)
+    with recording("explore", job.out, watch, job.gate) as record:
+        with LocalPool(
+            job.targets, limits=search.limits, custom=search.custom, allow_code=search.allow_code
+        ) as pool:
+            result = between_in(pool, job, record)
+        return record.publish(result)
 
 
 def between_in(pool: Pool, job: BetweenTargets, watch: Watch = silent) -> dict[str, Any]:
-    """The same in a pool that has the targets."""
+    """The same in a pool that has the targets; the folder gets evidence and inputs."""
     search, out = job.search, job.out
     names = [target.name for target in job.targets]
     trip = Expedition(pool, search, Explored(search, kind="any"))
@@ -88,24 +90,14 @@ def between_in(pool: Pool, job: BetweenTargets, watch: Watch = silent) -> dict[s
         allow_code=search.allow_code,
     )
     checked = check_in(pool, check, watch, out)
-    found = {**check_result(checked), **_added(trip, checked, walk)}
-    result = job.gate.judged(found)
     saved(lambda: _save(walk.inputs, out), out)
-    write_into(out, result)
-    return result
+    return {**check_result(checked), **_added(trip, checked, walk)}
 
 
 def _read(trip: Expedition, names: Sequence[str], watch: Watch) -> None:
     pool, job, explored = trip.pool, trip.job, trip.explored
     arrays = load_data(job.data) if isinstance(job.data, Path) else dict(job.data)
-    with watch("Starting", pool, names):
-        hellos = pool.start(names)
-    for name, run in hellos.items():
-        if not run.ok:
-            raise UsageError(
-                f"target {name!r} could not be started: {run.message}; "
-                "leave it out with --targets, or see `outvote targets`"
-            )
+    start_targets(pool, names, watch)
     with watch("Reading the model", pool, names):
         model, shapes = read_model(pool, job.models[0], None, pool.targets.values())
         for item in model.inputs:

@@ -7,11 +7,12 @@ from typing import Any
 from outvote.commands.explore.between import run_between
 from outvote.commands.explore.job import BetweenTargets
 from outvote.commands.explore.result import explore_result, save_inputs
+from outvote.commands.record import recording
 from outvote.commands.view import UNSEEN, View
 from outvote.explore.explore import run_explore
 from outvote.explore.job import Explored, ExploreJob
-from outvote.report.folder import prepare_folder, saved, write_into
-from outvote.run.watch import Watch, silent
+from outvote.report.folder import saved
+from outvote.run.watch import Stage, silent
 
 
 def run(job: ExploreJob | BetweenTargets, view: View = UNSEEN) -> dict[str, Any]:
@@ -21,14 +22,11 @@ def run(job: ExploreJob | BetweenTargets, view: View = UNSEEN) -> dict[str, Any]
     return explored_result(job, view.watch)[0]
 
 
-def explored_result(job: ExploreJob, watch: Watch = silent) -> tuple[dict[str, Any], Explored]:
+def explored_result(job: ExploreJob, watch: Stage = silent) -> tuple[dict[str, Any], Explored]:
     """The result between models, with all that is known at the end."""
     out = job.out
-    if out is not None:
-        prepare_folder(out)
-    explored = run_explore(job, watch)
-    if out is not None:
-        saved(lambda: save_inputs(explored, out), out)
-    result = explore_result(explored)
-    write_into(out, result)
-    return result, explored
+    with recording("explore", out, watch) as record:
+        explored = run_explore(job, record)
+        if out is not None:
+            saved(lambda: save_inputs(explored, out), out)
+        return record.publish(explore_result(explored)), explored

@@ -20,7 +20,7 @@ _WORDS = {
 
 def show(result: dict[str, Any], job: ExploreJob | BetweenTargets, screen: Screen) -> None:
     """The models, the figures, the verdict, and where the report is."""
-    if isinstance(job, BetweenTargets):
+    if "comparisons" in result:  # of targets: a check
         show_check(result, job.out, screen)
         screen.say(_distance(result))
         return

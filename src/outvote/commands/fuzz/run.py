@@ -8,22 +8,24 @@ from pathlib import Path
 from typing import Any
 
 from outvote.bench.reader import helpers
-from outvote.campaign.campaign import Onlooker, run_campaign
+from outvote.campaign.campaign import Onlooker, Progress, run_campaign
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.seeds import check_files
 from outvote.commands.fuzz.job import NewCampaign, Resumption
+from outvote.commands.record import broken_is_told, written
 from outvote.commands.view import UNSEEN, View
 from outvote.core.errors import UsageError
+from outvote.core.events import Finished, MutantsTested, Started
 from outvote.core.result import moment
 from outvote.core.target import Target
 from outvote.findings.gate import STRICT, Gate
-from outvote.report import write_all
 from outvote.report.folder import prepare_folder
 from outvote.run.local import LocalPool
 from outvote.search.registry import find_strategy
-from outvote.store.folder import campaign_result
-from outvote.store.store import FILE, Store
+from outvote.store import facts
+from outvote.store.folder import campaign_result, holds_campaign
+from outvote.store.store import Store
 from outvote.targets.choose import find_target, trusted_targets
 from outvote.targets.environments.provide import provide
 
@@ -67,8 +69,13 @@ def start(
         )
     prepare_folder(out)
     with closing(Store(out, create=True)) as store:
-        store.note("job", job.stored())
-        store.note("created", moment())
+        if store.holds_campaign:
+            raise UsageError(
+                f"{out} holds a campaign already; go on with --resume, "
+                "or choose another folder with --out"
+            )
+        store.note(facts.JOB, job.stored())
+        store.note(facts.CREATED, moment())
         return _run(job, store, out, watch, ready, gate)
 
 
@@ -77,7 +84,7 @@ def require_rival(job: FuzzJob, rival: str, out: Path) -> None:
     find_strategy(rival)
     if rival == job.strategy:
         raise UsageError(f"--compare {rival} is the strategy of the campaign; name another")
-    if (out / rival / FILE).exists():
+    if holds_campaign(out / rival):
         raise UsageError(f"{out / rival} holds a campaign already; choose another --out")
 
 
@@ -92,10 +99,8 @@ def start_rival(
     """The same budget with another strategy, in a folder inside; both go into one report."""
     start(job.but(strategy=rival), out / rival, watch, ready, gate)
     with closing(Store(out, create=False)) as store:
-        store.note("rivals", [rival])
-        result = gate.judged(campaign_result(store, out))
-    write_all(result, out)
-    return result
+        store.note(facts.RIVALS, [rival])
+        return written(campaign_result(store, out), out, gate)
 
 
 def resume(
@@ -108,7 +113,9 @@ def resume(
 ) -> dict[str, Any]:
     """Go on with a stored campaign; `changes` of its job (budget, limits, ...) are kept too."""
     with closing(Store(out, create=False)) as store:
-        stored = store.fact("job")
+        stored = store.fact(facts.JOB)
+        if stored is None:
+            raise UsageError(f"{out} holds no campaign; start one there without --resume")
         try:
             found = {name: find_target(name, targets) for name in stored["targets"]}
         except UsageError as error:
@@ -117,7 +124,7 @@ def resume(
                 "give the outvote.toml that defines its targets with --config"
             ) from error
         job = FuzzJob.restored(stored, found).but(**changes or {})
-        store.note("job", job.stored())
+        store.note(facts.JOB, job.stored())
         check_files(job.seeds)
         return _run(job, store, out, watch, ready, gate)
 
@@ -125,10 +132,17 @@ def resume(
 def _run(
     job: FuzzJob, store: Store, out: Path, watch: Onlooker, ready: Ready, gate: Gate
 ) -> dict[str, Any]:
-    job = job.but(targets=ready(job.targets))
-    everyone = (*job.targets, *helpers(job.targets))
-    with LocalPool(everyone, limits=job.limits, jobs=job.jobs) as pool:
-        run_campaign(job, pool, store, out, watch)
-    result = gate.judged(campaign_result(store, out))
-    write_all(result, out)
-    return result
+    store.begin(Started("fuzz", gate.stored()))
+
+    def follow(progress: Progress) -> None:
+        store.tell(MutantsTested(progress.tested, progress.valid, progress.findings))
+        watch(progress)
+
+    with broken_is_told(store):
+        job = job.but(targets=ready(job.targets))
+        everyone = (*job.targets, *helpers(job.targets))
+        with LocalPool(everyone, limits=job.limits, jobs=job.jobs) as pool:
+            run_campaign(job, pool, store, out, follow)
+        result = campaign_result(store, out)
+        store.tell(Finished(result["verdict"], result["summary"]))
+        return written(result, out, gate)

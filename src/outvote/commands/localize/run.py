@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from outvote.bench.reader import choose_reference, helpers, read_model, reader, require_started
+from outvote.bench.reader import choose_reference, helpers, read_model, reader, start_targets
 from outvote.commands.localize.job import LocalizeJob
 from outvote.commands.localize.result import localize_result
+from outvote.commands.record import recording
 from outvote.commands.view import UNSEEN, View
 from outvote.core.case import Data, fit, load_data, random_data
 from outvote.core.dialect import inspect
@@ -22,7 +23,6 @@ from outvote.core.outputs import Outputs
 from outvote.core.protocol import RunModel
 from outvote.judge.compare import distance
 from outvote.localize.parameters import Localizer, Located
-from outvote.report.folder import prepare_folder, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_all_settled
@@ -42,22 +42,18 @@ def run(job: LocalizeJob, view: View = UNSEEN) -> dict[str, Any]:
         )
     if job.data is not None:
         load_data(job.data)
-    if job.out is not None:
-        prepare_folder(job.out)
-    job = replace(job, targets=provide(job.targets, job.links, view.announce))
-    with LocalPool((*job.targets, *helpers(job.targets)), limits=job.limits) as pool:
-        result = localize_in(pool, job, view.watch)
-    write_into(job.out, result)
-    return result
+    with recording("localize", job.out, view.watch) as record:
+        job = replace(job, targets=provide(job.targets, job.links, view.announce))
+        with LocalPool((*job.targets, *helpers(job.targets)), limits=job.limits) as pool:
+            result = localize_in(pool, job, record)
+        return record.publish(result)
 
 
 def localize_in(pool: Pool, job: LocalizeJob, watch: Watch = silent) -> dict[str, Any]:
     """The same in a pool that has the targets. Stopped with Ctrl-C, pairs that are done stay."""
     began, created = time.monotonic(), datetime.now(UTC)
     names = [target.name for target in job.targets]
-    with watch("Starting", pool, names):
-        hellos = pool.start(names)
-        require_started(hellos)
+    hellos = start_targets(pool, names, watch)
     with watch("Reading the model", pool, names):
         model, _ = read_model(pool, job.model, None, (*job.targets, *helpers(job.targets)))
         data = _data(job, model)

@@ -14,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from outvote.bench.reader import read_model, require_started
+from outvote.bench.reader import read_model, start_targets
 from outvote.campaign.probes.evolution import Evolution, Evolved, ranges_request
 from outvote.campaign.probes.genome import Genome
 from outvote.campaign.probes.prober import MOST_WEIGHTS
 from outvote.commands.nan.job import NanJob
 from outvote.commands.nan.result import nan_result
+from outvote.commands.record import recording
 from outvote.commands.view import UNSEEN, View
 from outvote.core.case import Data, fit, load_data, random_data
 from outvote.core.dialect import inspect
@@ -28,7 +29,6 @@ from outvote.core.files import named_inputs, save_npz
 from outvote.core.model import Model
 from outvote.core.protocol import Save
 from outvote.core.target import Target
-from outvote.report.folder import prepare_folder, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
@@ -46,13 +46,11 @@ def run(job: NanJob, view: View = UNSEEN) -> dict[str, Any]:
     if job.data is not None:
         load_data(job.data)
     _require_ranges(job.target)
-    if job.out is not None:
-        prepare_folder(job.out)
-    (target,) = provide([job.target], job.links, view.announce)
-    with LocalPool([target], limits=job.limits) as pool:
-        result = nan_in(pool, replace(job, target=target), view.watch)
-    write_into(job.out, result)
-    return result
+    with recording("nan", job.out, view.watch) as record:
+        (target,) = provide([job.target], job.links, view.announce)
+        with LocalPool([target], limits=job.limits) as pool:
+            result = nan_in(pool, replace(job, target=target), record)
+        return record.publish(result)
 
 
 def _require_ranges(target: Target) -> None:
@@ -68,9 +66,7 @@ def _require_ranges(target: Target) -> None:
 def nan_in(pool: Pool, job: NanJob, watch: Watch = silent) -> dict[str, Any]:
     """The same in a pool that has the target. Input after input, until NaN or the time is over."""
     name, created = job.target.name, datetime.now(UTC)
-    with watch("Starting", pool, [name]):
-        hellos = pool.start([name])
-        require_started(hellos)
+    hellos = start_targets(pool, [name], watch, {name: "--target"})
     with watch("Reading the model", pool, [name]):
         model, _ = read_model(pool, job.model, None, [job.target])
         data = _data(job, model)

@@ -18,6 +18,7 @@ import numpy as np
 
 from outvote.commands.pollution.job import Evidence
 from outvote.commands.pollution.result import pollution_result
+from outvote.commands.record import recording
 from outvote.commands.view import UNSEEN, View
 from outvote.core.arrays import Array
 from outvote.core.case import load_data
@@ -29,7 +30,6 @@ from outvote.explore.explore import open_in, require_two
 from outvote.explore.job import Explored, ExploreJob
 from outvote.explore.legal import legal_range
 from outvote.explore.similarity import ssim
-from outvote.report.folder import prepare_folder, write_into
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.watch import Watch, silent
@@ -45,14 +45,12 @@ def run(job: ExploreJob, view: View = UNSEEN) -> dict[str, Any]:
     require_two(job)
     for path in job.models:
         inspect(path, None)
-    if job.out is not None:
-        prepare_folder(job.out)
-    with LocalPool(
-        [job.target], limits=job.limits, custom=job.custom, allow_code=job.allow_code
-    ) as pool:
-        result = pollution_in(pool, job, view.watch)
-    write_into(job.out, result)
-    return result
+    with recording("pollution", job.out, view.watch) as record:
+        with LocalPool(
+            [job.target], limits=job.limits, custom=job.custom, allow_code=job.allow_code
+        ) as pool:
+            result = pollution_in(pool, job, record)
+        return record.publish(result)
 
 
 def pollution_in(pool: Pool, job: ExploreJob, watch: Watch = silent) -> dict[str, Any]:

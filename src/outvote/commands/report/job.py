@@ -1,20 +1,21 @@
-"""What `report` is asked to do: one campaign's reports, or a comparison of several."""
+"""What `report` is asked to do: the reports of a folder again, or campaigns compared."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from outvote.findings.gate import STRICT, Gate
+from outvote.findings.known import KnownFile
 
 
 @dataclass(frozen=True)
 class ReportJob:
-    """The reports of a stored campaign, written again into its own folder."""
+    """The reports of the last command in a folder, written again there."""
 
     out: Path
-    gate: Gate = STRICT
-    judges: bool = False  # whether findings fail this run, and not only the campaign's
+    known: KnownFile | None = None  # instead of those that the run was held against
+    fail_on: str | None = None
+    judges: bool = False  # whether findings fail this run, and not only that one
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""`outvote report`: write the reports of a stored campaign again, or compare several."""
+"""`outvote report`: write the reports of a folder again, or compare campaigns."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 PLACE = 90
 _EXAMPLES = """\
 examples:
+  outvote report outvote-out
+      every report of the last command in that folder again, from its outvote.db
   outvote report outvote-fuzz
-      result.json, report.md and report.html of the campaign in that folder, also while it runs
+      of a campaign also while it runs
   outvote report outvote-fuzz --known known.toml --fail-on bug
       the same after a change of known.toml, and exit 1 if a bug is left that it does not list
   outvote report guided1 guided2 random1 random2 --out guided-vs-random
@@ -30,13 +32,13 @@ def add(commands: Any) -> None:
     parser = blocks.new_parser(
         commands,
         "report",
-        "write the reports of a campaign again, or compare several campaigns",
-        "Write result.json, report.md and report.html of a stored campaign again. With several "
-        "campaigns: compare their strategies.",
+        "write the reports of a command again, or compare campaigns",
+        "Write result.json and all other reports of the last command in a folder again, from its "
+        "outvote.db. With several campaigns: compare their strategies.",
         _EXAMPLES + exit_codes("written", "findings, with --fail-on"),
     )
     parser.add_argument(
-        "folders", nargs="+", type=Path, metavar="DIR", help="the --out of `outvote fuzz`"
+        "folders", nargs="+", type=Path, metavar="DIR", help="the --out of a command, or campaigns"
     )
     blocks.add_out(
         parser, None, "where a comparison is written; default: beside the first, as DIR-compared"
@@ -46,8 +48,9 @@ def add(commands: Any) -> None:
 
 
 def job_of(options: argparse.Namespace) -> ReportJob | CompareJob:
-    """What the options ask for: the reports of one campaign, or a comparison of several."""
+    """What the options ask for: the reports of one folder, or a comparison of campaigns."""
     from outvote.commands.report.job import CompareJob, ReportJob
+    from outvote.findings.known import load_known
 
     folders: tuple[Path, ...] = tuple(options.folders)
     if len(folders) == 1:
@@ -56,8 +59,8 @@ def job_of(options: argparse.Namespace) -> ReportJob | CompareJob:
                 f"--out {options.out} is for the comparison of several campaigns; the reports of "
                 f"one are written into its own folder, {folders[0]}"
             )
-        gate = blocks.gate_of(options, Path())
-        return ReportJob(folders[0], gate, judges=options.fail_on is not None)
+        known = load_known(options.known, Path()) if options.known is not None else None
+        return ReportJob(folders[0], known, options.fail_on, judges=options.fail_on is not None)
     if options.fail_on is not None or options.known is not None:
         raise UsageError("--fail-on and --known judge one campaign; several are only compared")
     first = folders[0].absolute()

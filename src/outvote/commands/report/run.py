@@ -1,27 +1,40 @@
-"""`outvote report`: reads what campaigns have stored, and writes reports of it."""
+"""`outvote report`: the reports of a folder again, from its store alone, or campaigns compared."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from outvote.commands.record import recording, written
 from outvote.commands.report.job import CompareJob, ReportJob
 from outvote.commands.view import UNSEEN, View
 from outvote.core.errors import UsageError
-from outvote.report.folder import prepare_folder, write_into
-from outvote.store.folder import comparison_of, stored_result
-from outvote.store.store import FILE
+from outvote.findings.gate import Gate
+from outvote.store.folder import comparison_of, holds_campaign, last_run
 
 
 def run(job: ReportJob | CompareJob, view: View = UNSEEN) -> dict[str, Any]:
-    """Write the reports of a stored campaign again, or those of a comparison."""
+    """Write the reports of the last command in a folder again, or those of a comparison."""
     if isinstance(job, ReportJob):
-        result = job.gate.judged(stored_result(job.out))
-    else:
-        result = comparison_of(job.folders)
-        if (job.out / FILE).exists():
-            raise UsageError(
-                f"{job.out} holds a campaign, with reports of its own; choose another --out"
-            )
-        prepare_folder(job.out)
-    write_into(job.out, result)
-    return result
+        return _again(job)
+    result = comparison_of(job.folders)
+    if holds_campaign(job.out):
+        raise UsageError(
+            f"{job.out} holds a campaign, with reports of its own; choose another --out"
+        )
+    with recording("report", job.out, view.watch) as record:
+        return record.publish(result)
+
+
+def _again(job: ReportJob) -> dict[str, Any]:
+    """Findings are held against the gate that the run had, or against what is given instead."""
+    last = last_run(job.out)
+    gate = None if last.started.gate is None else Gate.restored(last.started.gate)
+    if gate is None and (job.known or job.fail_on):
+        raise UsageError(
+            f"--known and --fail-on judge findings, and `outvote {last.started.command}` in "
+            f"{job.out} has none; leave them out"
+        )
+    if gate is not None:
+        gate = replace(gate, known=job.known or gate.known, fail_on=job.fail_on or gate.fail_on)
+    return written(last.result, job.out, gate)

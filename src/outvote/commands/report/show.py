@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from outvote.commands.fuzz.show import show_campaign, tell_comparison
+from outvote import commands
+from outvote.commands.fuzz.show import tell_comparison
 from outvote.commands.report.job import CompareJob, ReportJob
 from outvote.commands.terminal import Screen
 
 
 def show(result: dict[str, Any], job: ReportJob | CompareJob, screen: Screen) -> None:
-    """The campaign, or strategies side by side; and where the reports are."""
-    if isinstance(job, ReportJob):
-        show_campaign(result, job.out, screen)
-    else:
+    """What the command showed that made the result; and where the reports are."""
+    if result["command"] == "report":
         tell_comparison(result, screen)
         screen.report(job.out)
+    else:
+        commands.room(result["command"], "show").show(result, job, screen)

@@ -9,7 +9,7 @@ from outvote.report.page import Page
 from outvote.report.pages import report as comparison
 from outvote.report.pages.check.markdown import known_findings
 from outvote.report.tables import code, escape, section, table
-from outvote.report.wording import number, share
+from outvote.report.wording import duration, number, share
 
 _WIDTH, _HEIGHT = 720, 120
 
@@ -72,6 +72,7 @@ def sections(result: dict[str, Any]) -> list[str]:
         section("Findings", _findings(result)),
         known_findings(result),
         section("Bugs by target and kind", _bugs(result)),
+        section("As the papers count", _counts_of_papers(result["counts"])),
         section("Amplification", _amplification(result)),
         section("Rules", _rules(result)),
         *(comparison.sections(rival) if rival else []),
@@ -109,6 +110,24 @@ def _bugs(result: dict[str, Any]) -> list[str]:
     rows = [(*(bug[key] for key in keys), number(bug["mutants"])) for bug in result["bugs"]]
     headings = ("first shown by mutants", "by seeds", "by seeds only", "mutants until then")
     return table(("target", "kind", *headings), rows)
+
+
+def _counts_of_papers(counts: dict[str, Any]) -> list[str]:
+    """LEMON's bugs and what each cost, AUDEE's inconsistencies: coarser than our findings."""
+    lemon, audee = counts["lemon"], counts["audee"]
+    per_bug = ["–", "–"]
+    if lemon["bugs"]:
+        per_bug = [number(lemon["mutants_per_bug"]), duration(lemon["seconds_per_bug"])]
+    rows = [
+        ("bugs: target and layer class (LEMON)", len(lemon["bugs"])),
+        ("of these, shown by mutants only", lemon["mutants_only"]),
+        ("of these, shown by initial models only", lemon["initial_only"]),
+        ("mutants per bug", per_bug[0]),
+        ("time per bug", per_bug[1]),
+        ("networks with their weights (AUDEE)", audee["networks"]),
+        ("inconsistent ones", audee["inconsistencies"]),
+    ]
+    return table(("count", "figure"), rows)
 
 
 def _amplification(result: dict[str, Any]) -> list[str]:

@@ -1,0 +1,56 @@
+"""What is known of a campaign as a whole: every fact that the store keeps, with its type.
+
+Campaigns note them, summaries read them; nobody else needs to know how they are stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T", covariant=True)
+
+
+@dataclass(frozen=True, eq=False)
+class Fact(Generic[T]):
+    """One fact: the name it is stored under, and what holds before it is noted."""
+
+    name: str
+    default: T
+
+
+SCHEMA = Fact("schema", 0)  # of the store
+JOB: Fact[Any] = Fact("job", None)  # FuzzJob.stored(); None: this is no campaign
+CREATED = Fact("created", "")
+RIVALS: Fact[list[str]] = Fact("rivals", [])  # folders inside, of --compare
+HELLOS: Fact[dict[str, Any]] = Fact("hellos", {})  # what each target is, and said at the start
+STATE: Fact[Any] = Fact("state", None)  # of the strategy; None: the seeds have not run
+STRONGEST: Fact[Any] = Fact("strongest", None)  # LEMON's counting, Strongest.state()
+INTERRUPTED = Fact("interrupted", True)  # until it has ended
+
+# Of the layers: how often each kind was drawn, which could be, which could not and why, classes of
+# parameters' values, illegal values that no target refused.
+KINDS: Fact[dict[str, int]] = Fact("kinds", {})
+DRAWABLE: Fact[list[str]] = Fact("drawable", [])
+NOT_COVERED: Fact[dict[str, str]] = Fact("not_covered", {})
+VALUES: Fact[dict[str, int]] = Fact("values", {})
+ACCEPTED: Fact[dict[str, int]] = Fact("accepted", {})
+
+# Totals of all sittings: seconds, and how often.
+SECONDS = Fact("seconds", 0.0)
+STARTING = Fact("starting", 0.0)
+MAKING = Fact("making", 0.0)
+LOOKING = Fact("looking", 0.0)
+LOOKS = Fact("looks", 0)
+ROUNDING = Fact("rounding", 0)
+FLAKY = Fact("flaky", 0)
+RECYCLED = Fact("recycled", 0)
+REFUSED_DRAWS = Fact("refused_draws", 0)
+RESTARTS: Fact[dict[str, int]] = Fact("restarts", {})  # of each target, as the next two
+BUSY: Fact[dict[str, float]] = Fact("busy", {})
+PEAKS: Fact[dict[str, int]] = Fact("peaks", {})
+
+ALL: Mapping[str, Fact[Any]] = {
+    fact.name: fact for fact in list(globals().values()) if isinstance(fact, Fact)
+}
