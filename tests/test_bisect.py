@@ -49,7 +49,7 @@ class Index:
         monkeypatch.setattr("outvote.targets.environments.pip.releases", lambda *a: RELEASES)
         monkeypatch.setattr("outvote.dialects.keras.targets.with_versions", self._release)
         monkeypatch.setattr("outvote.commands.bisect.run.yanked", self._withdrawn)
-        monkeypatch.setattr("outvote.commands.bisect.run.helpers", lambda targets: [])
+        monkeypatch.setattr("outvote.dialects.keras.targets.helpers", lambda targets: [])
 
     def _release(self, base: Target, requirements: tuple[str, ...], name: str) -> Target:
         version = requirements[0].partition("==")[2]
@@ -108,7 +108,7 @@ def test_without_a_reference_results_are_held_against_the_first(
 ) -> None:
     index.misdeeds = dict.fromkeys(RELEASES[2:], "lie:d2")
     monkey = pytest.MonkeyPatch()
-    monkey.setattr("outvote.commands.bisect.run.helpers", lambda targets: [fake("reader")])
+    monkey.setattr("outvote.dialects.keras.targets.helpers", lambda targets: [fake("reader")])
     with monkey.context():
         result = bisected(fake_model, fake_data, against=())
     monkey.undo()

@@ -29,6 +29,8 @@ def chosen(text: str) -> list[Target]:
         ("torch,keras==3.9.0/torch", ["torch", "keras==3.9.0/torch"]),
         ("keras==3.14.1,jax==0.6.2/jax,torch", ["keras==3.14.1,jax==0.6.2/jax", "torch"]),
         ("keras=={3.8.0,3.9.0}/{a,b},c", ["keras=={3.8.0,3.9.0}/{a,b}", "c"]),
+        ("a==1,b,c==2", ["a==1", "b", "c==2"]),
+        ("a:m==1,b==2/c", ["a:m==1", "b==2/c"]),
     ],
 )
 def test_names_are_cut_at_the_right_commas(text: str, names: list[str]) -> None:
@@ -49,6 +51,25 @@ def test_a_name_with_a_version_is_its_target_with_requirements() -> None:
     assert (target.name, target.plain) == ("keras==3.9.0/torch:compile", "torch:compile")
 
 
+@pytest.mark.parametrize(
+    ("text", "plain", "requirements"),
+    [
+        ("onnxruntime==1.20.1", "onnxruntime", ("onnxruntime==1.20.1",)),
+        ("onnxruntime:all==1.18.1", "onnxruntime:all", ("numpy<2", "onnxruntime==1.18.1")),
+        ("opencv==4.10.0.84", "opencv", ("opencv-python-headless==4.10.0.84",)),
+        ("openvino:onnx==2024.0.0", "openvino:onnx", ("numpy<2", "openvino==2024.0.0")),
+        ("openvino==2024.0.0,numpy==2.0/openvino:onnx", "openvino:onnx",
+         ("numpy==2.0", "openvino==2024.0.0")),
+    ],
+)  # fmt: skip
+def test_a_runtime_s_release_goes_by_its_own_name(
+    text: str, plain: str, requirements: tuple[str, ...]
+) -> None:
+    (target,) = chosen(text)
+    assert (target.name, target.plain, target.library) == (text, plain, KNOWN[plain].library)
+    assert target.requirements == requirements
+
+
 @pytest.mark.parametrize("backend", ["theano", "tensorflow"])
 def test_keras_2_is_another_worker_in_a_classic_environment(backend: str) -> None:
     (target,) = chosen(f"keras==2.1.4/{backend}")
@@ -60,7 +81,10 @@ def test_keras_2_is_another_worker_in_a_classic_environment(backend: str) -> Non
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("keras==3.9.0,torch", "names a version but no target"),
+        ("keras==3.9.0,torch", "'keras==3.9.0' names a version but no target"),
+        ("onnxruntime==1.20.1,numpy==1.26.4,opencv", "'numpy==1.26.4' names a version"),
+        ("onnxruntime==x;y", "is not a requirement"),
+        ("onnxruntime=={1.20.1,1.20.1}", "named twice"),
         ("keras==3.9.0/tosch", "there is no target 'tosch'; did you mean 'torch'?"),
         ("keras=={3.9.0/torch", "braces in 'keras=={3.9.0/torch' do not match"),
         ("keras=={3.9.0,}/torch", "hold an empty choice"),
@@ -122,6 +146,12 @@ def test_candidates_come_before_their_release_and_builds_do_not_count() -> None:
         *("unknown", "2.9.0.dev3", "2.9.0", "2.10.0rc1", "2.10.0", "2.10.0.post1"),
     ]
     assert version_of("2.9.0+cpu") == version_of("2.9.0")
+
+
+def test_a_configuration_cannot_change_what_a_release_means() -> None:
+    tables = {"onnxruntime==1.20.1": {"extends": "opencv"}}
+    with pytest.raises(UsageError, match=r"would change what 'onnxruntime==1\.20\.1' means"):
+        known_targets(Config(targets=tables))
 
 
 def test_versions_have_an_order() -> None:

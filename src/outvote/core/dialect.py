@@ -65,7 +65,7 @@ class Targets(Protocol):
     BUILT_IN: Mapping[str, Target]
     DEFAULT: tuple[str, ...]  # compared when the user names none, as far as installed
     SEARCHED: tuple[str, ...]  # the same for campaigns, where slow ones cost most
-    PACKAGE: str  # whose releases `bisect` walks through by default
+    PACKAGE: str  # whose releases `bisect` walks through by default; "": the target's own
     OVERLAID: tuple[str, ...]  # packages of Python files alone, laid over what is installed
     RECIPES: Mapping[str, Recipe]
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from outvote.core.dialect import dialect
 from outvote.core.source import filled
 from outvote.core.target import Target
 
@@ -46,6 +47,8 @@ def _table(target: Target) -> str:
 
 
 def _built_in(target: Target) -> str:
-    if target.worker == "keras2" or target.mode == "eager":
-        return target.backend or target.worker
-    return f"{target.backend}:{target.mode}"
+    """The target that it starts from; classic ones by their backend, which says the rest."""
+    known = dialect(target.dialect).targets.BUILT_IN
+    alike = (target.worker, target.backend, target.mode)
+    found = (name for name, t in known.items() if (t.worker, t.backend, t.mode) == alike)
+    return next(found, target.backend)

@@ -14,7 +14,7 @@ from outvote.core.dialect import Dialect, dialect, dialects
 from outvote.core.errors import UsageError
 from outvote.core.requirements import checked, name_of
 from outvote.core.target import Target
-from outvote.targets.names import expanded, versions_in
+from outvote.targets.names import expanded, plain_name, release_in, versions_in
 
 NO_CONFIG = Config()
 
@@ -23,7 +23,7 @@ def known_targets(config: Config = NO_CONFIG, wing: Dialect | None = None) -> di
     """Built-in targets and those of `outvote.toml`, by name; with a wing those that speak it."""
     known = _built_in()
     for name in config.targets:
-        if name in known or versions_in(name) is not None:
+        if name in known or plain_name(name) != name:
             raise UsageError(
                 f"[targets.{name}] in {config.path or FILE_NAME} would change what {name!r} means, "
                 "which is built in; give the target another name"
@@ -108,6 +108,9 @@ def find_target(name: str, known: Mapping[str, Target]) -> Target:
         requirements, base = versions
         found = find_target(base, known)
         return dialect(found.dialect).targets.with_versions(found, requirements, name)
+    release = release_in(name)
+    if release is not None:
+        return _released(name, *release, known)
     elsewhere = _built_in().get(name)
     if elsewhere is not None:
         spoken = " or ".join(sorted({target.dialect for target in known.values()}))
@@ -118,6 +121,15 @@ def find_target(name: str, known: Mapping[str, Target]) -> Target:
     near = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {near[0]!r}?" if near else "`outvote targets` lists them"
     raise UsageError(f"there is no target {name!r}; {hint}")
+
+
+def _released(name: str, base: str, bound: str, known: Mapping[str, Target]) -> Target:
+    """Another release of a target that is itself a library."""
+    found = known.get(base)
+    if found is None or not found.package:
+        raise UsageError(f"{name!r} names a version but no target; write it like {name}/torch")
+    asked = checked(f"{found.package}{bound}", f"the target {name!r}")
+    return dialect(found.dialect).targets.with_versions(found, (asked,), name)
 
 
 _KEYS = ("extends", "python", "requirements", "env", "mode", "setup", "library")

@@ -4,6 +4,7 @@ jax:jit                                  a known target
 keras==3.9.0/torch                       the same with another version
 keras==3.14.1,jax==0.6.2/jax             with several
 keras=={3.8.0,3.9.0}/{tensorflow,torch}  every combination
+onnxruntime:all==1.20.1                  a target that is a library of that name: another release
 """
 
 from __future__ import annotations
@@ -26,18 +27,16 @@ def split_names(text: str) -> list[str]:
     names: list[str] = []
     begun: list[str] = []  # requirements whose target comes later: keras==3.14.1,jax==0.6.2/jax
     for part in parts:
-        if begun or (_BOUND.search(part) and "/" not in part):
+        bound = _BOUND.search(part)
+        if bound and "/" in part:
+            names.append(",".join([*begun, part]))
+            begun = []
+        elif bound and ":" not in part:
             begun.append(part)
-            if "/" in part:
-                names.append(",".join(begun))
-                begun = []
         else:
-            names.append(part)
-    if begun:
-        raise UsageError(
-            f"{','.join(begun)!r} names a version but no target; write it like {begun[0]}/torch"
-        )
-    return names
+            names += [*begun, part]
+            begun = []
+    return [*names, *begun]
 
 
 def expanded(name: str) -> list[str]:
@@ -64,6 +63,20 @@ def versions_in(name: str) -> tuple[tuple[str, ...], str] | None:
     if not all(_BOUND.search(item) for item in requirements) or not base:
         raise UsageError(f"{where} is not understood; write it like keras==3.9.0/torch")
     return requirements, base
+
+
+def release_in(name: str) -> tuple[str, str] | None:
+    """The target and the bound of a name like `onnxruntime:all==1.20.1`; None for others."""
+    found = _BOUND.search(name)
+    if found is None or "/" in name or not found.start():
+        return None
+    return name[: found.start()].strip(), name[found.start() :]
+
+
+def plain_name(name: str) -> str:
+    """The name of a target without versions."""
+    versions, release = versions_in(name), release_in(name)
+    return versions[1] if versions else release[0] if release else name
 
 
 def _at_commas(text: str) -> list[str]:

@@ -26,6 +26,8 @@ examples:
       a classic target
   outvote bisect model.keras --target jax --package jax --from 0.6.0 --to 0.7.2
       releases of JAX itself; each probe is a whole environment
+  outvote bisect model.onnx --target onnxruntime --from 1.18 --to 1.31
+      releases of the runtime, for an ONNX graph
 """
 
 
@@ -42,7 +44,7 @@ def add(commands: Any) -> None:
     parser.add_argument("case", type=Path, help="a folder findings/<fingerprint>, or a model file")
     parser.add_argument("--from", dest="first", required=True, metavar="V", help="the older end")
     parser.add_argument("--to", dest="last", required=True, metavar="V", help="the newer end")
-    parser.add_argument("--package", metavar="NAME", help="default: keras, for models of Keras")
+    parser.add_argument("--package", metavar="NAME", help="default: keras, or the ONNX runtime")
     blocks.add_target(parser, "default: the accused target of the finding")
     parser.add_argument(
         "--against",
@@ -79,11 +81,11 @@ def job_of(options: argparse.Namespace) -> BisectJob:
 
     case = _case(options)
     wing = dialect_of(case.model)
-    package = options.package or wing.targets.PACKAGE
-    checked(f"{package}==1", "--package")
     config = blocks.config_of(options)
     known, trusted = known_targets(config, wing), trusted_targets(config, wing)
     (target,) = choose([case.target], known if options.target else trusted)
+    package = options.package or wing.targets.PACKAGE or target.package
+    checked(f"{package}==1", "--package")
     installed = [n for n in wing.targets.DEFAULT if not missing_packages(known[n])]
     others = _without(target.plain or target.name, case.others or installed)
     against = choose(options.against or others, known if options.against else trusted)
@@ -105,6 +107,7 @@ def job_of(options: argparse.Namespace) -> BisectJob:
 
 def _case(options: argparse.Namespace) -> _Case:
     from outvote.core.dialect import case_in
+    from outvote.targets.names import plain_name
 
     path: Path = options.case
     if not path.is_dir():
@@ -116,7 +119,7 @@ def _case(options: argparse.Namespace) -> _Case:
         return _Case(path, options.data, options.target, [])
     model, inputs = case_in(path)
     finding, names = _finding(path)
-    target = options.target or _without_versions(finding.get("accused") or "")
+    target = options.target or plain_name(finding.get("accused") or "")
     if not target:
         raise UsageError(
             f"the finding {path.name} accuses no target; name the one in question with --target"
@@ -136,11 +139,9 @@ def _finding(folder: Path) -> tuple[dict[str, Any], list[str]]:
     return (found[0] if found else {}), names
 
 
-def _without_versions(name: str) -> str:
-    return name.rpartition("/")[2] if "==" in name else name
-
-
 def _without(target: str, names: list[str]) -> list[str]:
     """All names but those of the target in question, in any version and mode."""
+    from outvote.targets.names import plain_name
+
     backend = target.partition(":")[0]
-    return [n for n in names if _without_versions(n).partition(":")[0] != backend]
+    return [n for n in names if plain_name(n).partition(":")[0] != backend]

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.bench.noise import asking, measured
-from outvote.bench.reader import arrivals, case_run, helpers, read_model
+from outvote.bench.reader import arrivals, case_run, read_model
 from outvote.commands.bisect.bisected import Bisected, Probe
 from outvote.commands.bisect.job import BisectJob
 from outvote.commands.bisect.releases import Interval, narrowed
@@ -70,8 +70,7 @@ def run_bisect(job: BisectJob, watch: Watch = silent, announce: Announce = unsee
     began = time.monotonic()
     found.releases = _between(job)
     against = provide(job.against, job.links, announce)
-    usual = job.package == dialect(job.target.dialect).targets.PACKAGE
-    others = helpers([*against, *([] if usual else [job.target])])
+    others = dialect(job.target.dialect).targets.helpers(against)
     with LocalPool([*against, *others], limits=job.limits) as pool:
         try:
             with watch("Reading the model", pool, [t.name for t in (*others, *against)]):

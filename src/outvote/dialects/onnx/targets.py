@@ -12,17 +12,20 @@ from outvote.core.arrays import Array
 from outvote.core.dialect import Recipe
 from outvote.core.errors import UsageError
 from outvote.core.model import Input, Layer, Model, Ref
-from outvote.core.requirements import merged
+from outvote.core.requirements import merged, name_of, pinned, version_of
 from outvote.core.target import Target
 from outvote.dialects.onnx.nouns.node import Origin, ref, with_origin
 from outvote.targets.choose import missing_packages
 
-PACKAGE = "onnxruntime"
+PACKAGE = ""  # each runtime has releases of its own
 OVERLAID: tuple[str, ...] = ()
 RECIPES: Mapping[str, Recipe] = {}
 _READER = "onnx-reference"
 _ALL = frozenset({"read", "save", "watch", "step", "versions"})
 _GRAPH = frozenset({"compiles"})
+_DISTRIBUTIONS = {"cv2": "opencv-python-headless"}  # what pip calls a package
+# The first releases that were built for NumPy 2; older ones do not say that they need NumPy 1.
+_NUMPY_2 = {"onnxruntime": "1.19", "openvino": "2024.1", "opencv-python-headless": "4.10.0.84"}
 
 
 def _runtime(
@@ -34,6 +37,7 @@ def _runtime(
         dialect="onnx",
         library=package,
         packages=tuple(dict.fromkeys(("onnx", "onnx_ir", package))),
+        package=_DISTRIBUTIONS.get(package, package),
         capabilities=_ALL | ({"float64"} if wide else set()),
         costs=costs,
         **more,
@@ -68,20 +72,29 @@ BUILT_IN: Mapping[str, Target] = {
 }
 DEFAULT = ("onnxruntime", "openvino:onnx", "opencv", _READER)
 SEARCHED = ("onnxruntime", "opencv", _READER)
-_DISTRIBUTIONS = {"cv2": "opencv-python-headless"}  # what pip calls a package
 
 
 def with_versions(base: Target, requirements: tuple[str, ...], name: str) -> Target:
     """A target with other releases, in an environment of its own; it reads no files there."""
     asked = merged(base.requirements, requirements)
-    needed = [_DISTRIBUTIONS.get(item, item) for item in base.packages if item != "onnx_ir"]
     return replace(
         base,
         name=name,
-        requirements=asked,
-        packages=(*needed, "ml_dtypes"),
+        requirements=merged(_numpy_for(asked), asked),
+        packages=tuple(dict.fromkeys(("onnx", base.package))),
         plain=base.plain or base.name,
     )
+
+
+def _numpy_for(asked: Iterable[str]) -> tuple[str, ...]:
+    """What a release needs of NumPy and does not say."""
+    versions = {name_of(item): pinned(item) for item in asked}
+    old = [
+        name
+        for name, first in _NUMPY_2.items()
+        if (version := versions.get(name)) and version_of(version) < version_of(first)
+    ]
+    return ("numpy<2",) if old else ()
 
 
 def helpers(targets: Iterable[Target]) -> list[Target]:
