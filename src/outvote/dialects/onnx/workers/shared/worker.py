@@ -14,6 +14,7 @@ from outvote.core.model import Model, Ref
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
 from outvote.dialects.onnx.nouns.node import origin_of, tensors_of
+from outvote.dialects.onnx.nouns.operators import ListOperators, OperatorsListed
 from outvote.dialects.onnx.workers.shared.assemble import assemble
 from outvote.dialects.onnx.workers.shared.engine import Engine
 from outvote.dialects.onnx.workers.shared.runtime import Runtime
@@ -48,6 +49,7 @@ class OnnxWorker:
             ask.CallLayer: self.call,
             ask.CloseSession: self.close_session,
             ask.TellDefaults: self.tell_defaults,
+            ListOperators: self.list_operators,
         }
 
     def is_gap(self, error: Exception) -> bool:
@@ -145,6 +147,12 @@ class OnnxWorker:
         return ask.DefaultsTold(
             defaults={layer.name: defaults_of(layer) for layer in request.model.layers}
         )
+
+    def list_operators(self, request: ListOperators) -> OperatorsListed:
+        """What ONNX' schemas say of all operators, and of which of them nodes are drawn."""
+        from outvote.dialects.onnx.workers.draw.table import told_operators
+
+        return OperatorsListed(operators=told_operators(request.opset))
 
     def _part(
         self, model: Model, feeds: list[State], jitter: int | None, shown: Sequence[Ref]

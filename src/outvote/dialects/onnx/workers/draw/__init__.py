@@ -1,0 +1,1 @@
+"""New nodes and graphs, valid by construction: drawn from the schemas, filtered by inference."""
