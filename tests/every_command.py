@@ -148,12 +148,14 @@ def nan() -> dict[str, Any]:
 
 def bisect() -> dict[str, Any]:
     def row(version: str, state: str, distance: float | None) -> dict[str, Any]:
-        told = {"version": version, "state": state, "message": "", "distance": distance}
-        return {**told, "distance_to_first": None}
+        name = None if state == "skipped" else f"keras=={version}/torch"
+        told = {"version": version, "target": name, "state": state, "message": ""}
+        return {**told, "distance": distance, "distance_to_first": None}
 
     rows = [row("1.0", "consistent", 0.0), row("1.1", "skipped", None), row("1.2", "error", None)]
+    names = ("jax", "keras==1.0/torch", "keras==1.2/torch")
     return {
-        **_head("bisect", "changed", "keras on torch: first bad in 1.2.", ()),
+        **_head("bisect", "changed", "keras on torch: first bad in 1.2.", names),
         "bisect": {
             "package": "keras",
             "target": "torch",

@@ -137,6 +137,22 @@ def test_broken_and_yanked_releases_are_skipped_and_named(
     assert told["1.5"] == "yanked: a reason"
 
 
+def test_references_and_releases_are_listed_as_the_targets_they_were(
+    index: Index, fake_model: Path, fake_data: Path
+) -> None:
+    index.misdeeds = dict.fromkeys(RELEASES[5:], "lie:d2") | {"1.4": "exit:start"}
+    index.missing = {"1.3"}
+    result = bisected(fake_model, fake_data, against=(fake("a"), fake("gone", "exit:start")))
+    listed = {target["name"]: target for target in result["targets"]}
+    rows = {row["version"]: row["target"] for row in result["bisect"]["releases"]}
+    assert list(rows) == ["1.0", "1.2", "1.3", "1.4", "1.5", "1.8"]
+    assert rows["1.3"] is None, "what cannot be installed is no target"
+    assert rows["1.8"] == "made-up==1.8/tested"
+    assert list(listed) == ["a", "gone", *(name for name in rows.values() if name)]
+    silent = {name for name, target in listed.items() if not target["versions"]}
+    assert silent == {"gone", "made-up==1.4/tested"}, "the others said what they are"
+
+
 def test_nothing_changed_is_said(index: Index, fake_model: Path, fake_data: Path) -> None:
     result = bisected(fake_model, fake_data)
     assert result["verdict"] == "unchanged"

@@ -7,7 +7,16 @@ from datetime import UTC, datetime
 
 from outvote.commands.bisect.job import BisectJob
 from outvote.commands.bisect.releases import Interval
-from outvote.core.target import Run
+from outvote.core.protocol import Hello
+from outvote.core.target import Run, Target
+
+
+@dataclass(frozen=True)
+class StartedTarget:
+    """A target as it was started, and what it said then."""
+
+    target: Target
+    hello: Run[Hello]
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,8 @@ class Bisected:
     source: str = ""  # of the inputs
     instances: int = 0
     releases: list[str] = field(default_factory=list)
+    references: list[StartedTarget] = field(default_factory=list)
+    on_release: dict[str, StartedTarget] = field(default_factory=dict)  # those that were started
     probes: dict[str, Probe] = field(default_factory=dict)
     skipped: dict[str, str] = field(default_factory=dict)  # release -> why
     reference: str | None = None

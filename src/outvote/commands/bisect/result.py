@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from outvote.commands.bisect.bisected import Bisected, Probe
-from outvote.core.result import head, moment, number
+from outvote.core.result import head, moment, number, target_head
 
 
 def bisect_result(found: Bisected) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def bisect_result(found: Bisected) -> dict[str, Any]:
     return {
         **head(
             "bisect",
-            [],
+            _targets(found),
             {"source": found.source, "instances": found.instances},
             created=moment(found.created),
             seconds=found.seconds,
@@ -38,6 +38,12 @@ def bisect_result(found: Bisected) -> dict[str, Any]:
             "untried": _untried(found),
         },
     }
+
+
+def _targets(found: Bisected) -> list[dict[str, Any]]:
+    """The references, then every release that was started, oldest first."""
+    releases = [found.on_release[v] for v in found.releases if v in found.on_release]
+    return [target_head(it.target, it.hello) for it in (*found.references, *releases)]
 
 
 def summary(found: Bisected) -> str:
@@ -95,9 +101,12 @@ def _shown(found: Bisected) -> list[str]:
 
 def _row(found: Bisected, version: str) -> dict[str, Any]:
     probe = found.probes.get(version)
+    started = found.on_release.get(version)
+    target = started.target.name if started is not None else None
     if probe is None:
         return {
             "version": version,
+            "target": target,
             "state": "skipped",
             "message": found.skipped[version],
             "distance": None,
@@ -105,6 +114,7 @@ def _row(found: Bisected, version: str) -> dict[str, Any]:
         }
     return {
         "version": version,
+        "target": target,
         "state": probe.state,
         "message": probe.message,
         "distance": number(probe.to_reference),

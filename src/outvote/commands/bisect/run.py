@@ -16,7 +16,7 @@ from typing import Any
 
 from outvote.bench.noise import asking, measured
 from outvote.bench.reader import arrivals, case_run, read_model
-from outvote.commands.bisect.bisected import Bisected, Probe
+from outvote.commands.bisect.bisected import Bisected, Probe, StartedTarget
 from outvote.commands.bisect.job import BisectJob
 from outvote.commands.bisect.releases import Interval, narrowed
 from outvote.commands.bisect.result import bisect_result
@@ -27,7 +27,7 @@ from outvote.core.dialect import dialect, inspect
 from outvote.core.errors import UsageError
 from outvote.core.files import write_atomically
 from outvote.core.outputs import Outputs
-from outvote.core.protocol import RunModel
+from outvote.core.protocol import Hello, RunModel
 from outvote.core.requirements import version_of
 from outvote.core.target import Outcome, Run, Target
 from outvote.core.truth import Truth
@@ -141,6 +141,8 @@ class Bisection:
         if not names:
             return
         with self.watch("Running the references", self.pool, names):
+            hellos = self._started(against)
+            self.found.references = [StartedTarget(it, hellos[it.name]) for it in against]
             runs = ask_all_settled(self.pool, names, self._request())
         outputs = {name: run.reply.outputs for name, run in runs.items() if run.ok}
         if not outputs:
@@ -152,6 +154,12 @@ class Bisection:
         voted = vote(voters, agreements, None)
         self.found.reference = (voted.majority or tuple(outputs))[0]
         self.reference = outputs[self.found.reference]
+
+    def _started(self, targets: Sequence[Target]) -> Mapping[str, Run[Hello]]:
+        hellos = self.pool.start([target.name for target in targets])
+        for event in arrivals(hellos):
+            self.watch.tell(event)
+        return hellos
 
     def _needed(self, version: str) -> Probe:
         """One end of the range: without it there is nothing to search."""
@@ -194,9 +202,8 @@ class Bisection:
                 self.found.skipped[version] = f"yanked: {withdrawn}"
                 return None
             self.pool.add(ready)
-            hello = self.pool.start([name])[name]
-            for event in arrivals({name: hello}):
-                self.watch.tell(event)
+            hello = self._started([ready])[name]
+            self.found.on_release[version] = StartedTarget(ready, hello)
             if not hello.ok:
                 self.pool.stop(name)
                 self.found.skipped[version] = f"does not start: {_last_words(hello)}"

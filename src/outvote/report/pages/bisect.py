@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from outvote.report.page import Page
-from outvote.report.tables import code, section, table
+from outvote.report.tables import code, section, table, targets_section
 from outvote.report.wording import number
 
 _HEADINGS = ("release", "outcome", "distance to reference", "message")
@@ -30,4 +30,7 @@ def sections(result: dict[str, Any]) -> list[str]:
         )
         for row in found["releases"]
     ]
-    return [section(f"Releases of {found['package']}", table(_HEADINGS, rows))]
+    return [
+        section(f"Releases of {found['package']}", table(_HEADINGS, rows)),
+        targets_section(result["targets"]),
+    ]
