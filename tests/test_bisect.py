@@ -200,30 +200,37 @@ def test_an_interruption_keeps_what_was_tried(
     assert "first bad in 1.8, last good 1.0 so far" in result["summary"]
 
 
-def test_the_command_takes_a_finding_and_writes_its_result(
-    index: Index, fake_model: Path, fake_data: Path, tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:  # fmt: skip
-    """The folder of a finding names the case; result.json beside it names who was accused."""
-    config = tmp_path / "outvote.toml"
+@pytest.fixture
+def finding(
+    index: Index, fake_model: Path, fake_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """The command for a finding that accuses `c`, in a folder with the outvote.toml of `a` to `c`.
+
+    The folder of a finding names the case; result.json beside it names who was accused.
+    """
+    monkeypatch.chdir(tmp_path)
     tables = [f'[targets.{n}]\nextends = "fake"\nlibrary = "{n}"\n' for n in ("a", "b", "c")]
-    config.write_text("".join(tables))
-    folder = tmp_path / "out" / "findings" / "0123456789ab"
+    Path("outvote.toml").write_text("".join(tables))
+    folder = Path("out", "findings", "0123456789ab")
     folder.mkdir(parents=True)
     (folder / "model.keras").write_bytes(fake_model.read_bytes())
     (folder / "inputs.npz").write_bytes(fake_data.read_bytes())
     (folder / "report.md").write_text("# c lies\n\n## Versions\n\n| c | 1 |\n")
-    finding = {"fingerprint": folder.name, "accused": "c"}
+    accused = {"fingerprint": folder.name, "accused": "c"}
     targets = [{"name": name} for name in ("a", "b", "c")]
-    (tmp_path / "out" / "result.json").write_text(
-        json.dumps({"findings": [finding], "targets": targets})
-    )
+    Path("out", "result.json").write_text(json.dumps({"findings": [accused], "targets": targets}))
     index.misdeeds = dict.fromkeys(RELEASES[3:], "lie:d2")
     monkeypatch.setattr(
         "outvote.commands.bisect.run.inspect", lambda *a: None
     )  # it is no archive of Keras
-    command = ["bisect", str(folder), "--package", "made-up", "--from", "1.0", "--to", "1.8"]
-    command += ["--config", str(config), "--out", str(tmp_path / "bis")]
+    range_of = ["--package", "made-up", "--from", "1.0", "--to", "1.8"]
+    return ["bisect", str(folder), *range_of, "--out", "bis"]
+
+
+def test_the_command_takes_a_finding_and_writes_its_result(
+    finding: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, command = Path(finding[1]), [*finding, "--config", "outvote.toml"]
     assert main(command) == 1
     first = (folder / "report.md").read_text()
     assert main(command) == 1
@@ -232,10 +239,24 @@ def test_the_command_takes_a_finding_and_writes_its_result(
     assert first.index("| 1.3 | inconsistent |") < first.index("## Versions\n\n| c | 1 |")
     shown = capsys.readouterr().out
     assert "CHANGED  made-up on c: first bad in 1.3, last good 1.2." in shown
-    result = json.loads((tmp_path / "bis" / "result.json").read_text())
+    result = json.loads(Path("bis", "result.json").read_text())
     assert result["bisect"]["reference"] == "a"
-    assert "first bad in 1.3" in (tmp_path / "bis" / "report.html").read_text()
-    assert "| `1.3` | inconsistent |" in (tmp_path / "bis" / "report.md").read_text()
+    assert "first bad in 1.3" in Path("bis", "report.html").read_text()
+    assert "| `1.3` | inconsistent |" in Path("bis", "report.md").read_text()
+
+
+def test_a_finding_does_not_start_what_a_found_file_defines_unless_it_is_named(
+    finding: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(finding) == 2
+    assert capsys.readouterr().err == (
+        "outvote: the finding in out/findings/0123456789ab names the target 'c', and "
+        "outvote.toml, which lies here, defines it; as you named neither, it is not started. "
+        "If both are yours, add: --config outvote.toml\n"
+    )
+    assert main([*finding, "--target", "c"]) == 2
+    assert "names the target 'a', and outvote.toml" in capsys.readouterr().err
+    assert main([*finding, "--target", "c", "--against", "a,b"]) == 1
 
 
 @pytest.mark.parametrize(

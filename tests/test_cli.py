@@ -243,7 +243,11 @@ def test_names_in_a_campaign_do_not_start_what_a_found_file_defines(
     resumed = ["fuzz", "--resume", "out", "--quiet"]
     capsys.readouterr()
     assert main(resumed) == 2
-    assert "there is no target 'a'" in capsys.readouterr().err
+    assert capsys.readouterr().err == (
+        "outvote: the campaign in out names the target 'a', and outvote.toml, which lies here, "
+        "defines it; as you named neither, it is not started. If both are yours, add: "
+        "--config outvote.toml\n"
+    )
     assert main([*resumed, "--config", "outvote.toml"]) in (0, 1)
 
 

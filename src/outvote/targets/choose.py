@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib.util
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -70,15 +71,22 @@ def choose_for(
     return choose(names, known_targets(config, wing), wing.targets.DEFAULT)
 
 
-def trusted_targets(config: Config, wing: Dialect | None = None) -> dict[str, Target]:
-    """Targets that may start where a file and not the user names them.
+def require_trusted(targets: Iterable[Target], config: Config, named_by: str) -> None:
+    """Refuse targets that a file and not the user names, if a file that was only found has them.
 
     Results, campaigns and findings may come from elsewhere, and so may the `outvote.toml` beside
     them, with the scripts that its targets run: the user has to type the target's name, or that of
     the file.
     """
-    known = known_targets(config, wing)
-    return {n: t for n, t in known.items() if t.config is None or config.named}
+    if config.named:
+        return
+    for target in targets:
+        if target.config is not None:
+            raise UsageError(
+                f"{named_by} names the target {target.name!r}, and {target.config}, which lies "
+                "here, defines it; as you named neither, it is not started. If both are yours, "
+                f"add: --config {shlex.quote(str(target.config))}"
+            )
 
 
 def install_hint(extra: str) -> str:

@@ -77,18 +77,20 @@ def job_of(options: argparse.Namespace) -> BisectJob:
     from outvote.commands.bisect.job import BisectJob
     from outvote.core.dialect import dialect_of
     from outvote.core.requirements import checked
-    from outvote.targets.choose import choose, known_targets, missing_packages, trusted_targets
+    from outvote.targets.choose import choose, known_targets, missing_packages, require_trusted
 
     case = _case(options)
     wing = dialect_of(case.model)
     config = blocks.config_of(options)
-    known, trusted = known_targets(config, wing), trusted_targets(config, wing)
-    (target,) = choose([case.target], known if options.target else trusted)
+    known = known_targets(config, wing)
+    (target,) = choose([case.target], known)
     package = options.package or wing.targets.PACKAGE or target.package
     checked(f"{package}==1", "--package")
     installed = [n for n in wing.targets.DEFAULT if not missing_packages(known[n])]
     others = _without(target.plain or target.name, case.others or installed)
-    against = choose(options.against or others, known if options.against else trusted)
+    against = choose(options.against or others, known)
+    unasked = [*([] if options.target else [target]), *([] if options.against else against)]
+    require_trusted(unasked, config, f"the finding in {case.model.parent}")
     return BisectJob(
         model=case.model,
         target=target,

@@ -26,7 +26,7 @@ from outvote.search.registry import find_strategy
 from outvote.store import facts
 from outvote.store.folder import campaign_result, holds_campaign
 from outvote.store.store import Store
-from outvote.targets.choose import find_target, trusted_targets
+from outvote.targets.choose import find_target, known_targets, require_trusted
 from outvote.targets.environments.provide import provide
 
 Ready = Callable[[Iterable[Target]], tuple[Target, ...]]
@@ -39,9 +39,10 @@ def run(job: NewCampaign | Resumption, view: View = UNSEEN) -> dict[str, Any]:
         return provide(targets, job.links, view.announce)
 
     if isinstance(job, Resumption):
-        known = trusted_targets(job.config)
+        targets = targets_of(job.out, known_targets(job.config))
+        require_trusted(targets.values(), job.config, f"the campaign in {job.out}")
         with view.progress() as watch:
-            return resume(job.out, known, watch, job.changes, ready, job.gate)
+            return resume(job.out, targets, watch, job.changes, ready, job.gate)
     if job.rival is not None:
         require_rival(job.job, job.rival, job.out)
     with view.progress() as watch:
@@ -103,6 +104,26 @@ def start_rival(
         return written(campaign_result(store, out), out, gate)
 
 
+def targets_of(out: Path, known: Mapping[str, Target]) -> dict[str, Target]:
+    """The targets that the campaign in a folder names."""
+    with closing(Store(out, create=False)) as store:
+        names = _stored_job(store, out)["targets"]
+    try:
+        return {name: find_target(name, known) for name in names}
+    except UsageError as error:
+        raise UsageError(
+            f"the campaign in {out} cannot go on here: {error}; "
+            "give the outvote.toml that defines its targets with --config"
+        ) from error
+
+
+def _stored_job(store: Store, out: Path) -> dict[str, Any]:
+    stored: dict[str, Any] | None = store.fact(facts.JOB)
+    if stored is None:
+        raise UsageError(f"{out} holds no campaign; start one there without --resume")
+    return stored
+
+
 def resume(
     out: Path,
     targets: Mapping[str, Target],
@@ -113,17 +134,7 @@ def resume(
 ) -> dict[str, Any]:
     """Go on with a stored campaign; `changes` of its job (budget, limits, ...) are kept too."""
     with closing(Store(out, create=False)) as store:
-        stored = store.fact(facts.JOB)
-        if stored is None:
-            raise UsageError(f"{out} holds no campaign; start one there without --resume")
-        try:
-            found = {name: find_target(name, targets) for name in stored["targets"]}
-        except UsageError as error:
-            raise UsageError(
-                f"the campaign in {out} cannot go on here: {error}; "
-                "give the outvote.toml that defines its targets with --config"
-            ) from error
-        job = FuzzJob.restored(stored, found).but(**changes or {})
+        job = FuzzJob.restored(_stored_job(store, out), targets).but(**changes or {})
         store.note(facts.JOB, job.stored())
         check_files(job.seeds)
         return _run(job, store, out, watch, ready, gate)
