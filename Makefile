@@ -4,7 +4,7 @@ BIN := .venv/bin
 JOBS ?= 4
 CLASSIC := keras==2.1.4/tensorflow,keras==2.1.4/theano,keras==2.1.5/theano,keras==2.2.4/theano,keras==2.2.4/tensorflow,mxnet
 
-.PHONY: demo test checked quick classic lint setup clean
+.PHONY: demo test checked quick classic floor lint setup clean
 
 demo: setup
 	$(BIN)/python examples/digits.py demo-out
@@ -36,6 +36,17 @@ quick: setup
 classic: setup
 	-@$(BIN)/outvote targets --targets '$(CLASSIC)' >/dev/null
 
+# The quick tests with the oldest versions that pyproject.toml allows, in an environment of its own;
+# then each library under test in its oldest version (torch: the one build without CUDA).
+floor: setup
+	rm -rf .venv-floor
+	$(PYTHON) -m venv .venv-floor
+	$(BIN)/python tests/floor.py constraints > .venv-floor/constraints.txt
+	.venv-floor/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 \
+		-c .venv-floor/constraints.txt -e '.[jax,openvino,onnx,dev]'
+	.venv-floor/bin/python -m pytest -m "not frameworks and not browser" -n $(JOBS) --dist worksteal
+	$(BIN)/python tests/floor.py targets
+
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -51,4 +62,4 @@ setup: .venv/installed
 	touch $@
 
 clean:
-	rm -rf .venv demo-out .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-floor demo-out .mypy_cache .ruff_cache .pytest_cache

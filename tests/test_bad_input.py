@@ -164,7 +164,7 @@ def test_a_bomb_is_refused(run: Callable[..., tuple[int, str]]) -> None:
 def test_data_that_does_not_fit(
     run: Callable[..., tuple[int, str]], arrays: dict[str, np.ndarray], parts: list[str]
 ) -> None:
-    np.savez("bad.npz", allow_pickle=False, **arrays)
+    np.savez("bad.npz", **arrays)
     bad(run("model.json", *AB, "--data", "bad.npz"), *parts)
 
 
