@@ -122,18 +122,22 @@ class Store:
         self._lock = threading.Lock()
         self.run = 0  # of a command, once one has begun
         try:
-            self._db.execute("PRAGMA journal_mode=WAL")
-            self._db.execute("PRAGMA synchronous=NORMAL")
-            if create and not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
-                self._db.executescript(f"BEGIN;{_TABLES}COMMIT;")
-                self.note(facts.SCHEMA, _SCHEMA)
-            if self.fact(facts.SCHEMA) != _SCHEMA:
-                raise UsageError(
-                    f"{path} was written by another version of outvote (schema "
-                    f"{self.fact(facts.SCHEMA)}, expected {_SCHEMA}); choose another folder"
-                )
+            with self._writable():
+                self._prepare(create)
         except sqlite3.DatabaseError as error:
             raise UsageError(f"{path} is not a readable store of outvote: {error}") from error
+
+    def _prepare(self, create: bool) -> None:
+        self._db.execute("PRAGMA journal_mode=WAL")
+        self._db.execute("PRAGMA synchronous=NORMAL")
+        if create and not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
+            self._db.executescript(f"BEGIN;{_TABLES}COMMIT;")
+            self.note(facts.SCHEMA, _SCHEMA)
+        if self.fact(facts.SCHEMA) != _SCHEMA:
+            raise UsageError(
+                f"{self._path} was written by another version of outvote (schema "
+                f"{self.fact(facts.SCHEMA)}, expected {_SCHEMA}); choose another folder"
+            )
 
     def begin(self, started: Started) -> None:
         """A new run of a command: what is told from now on is of this one."""
@@ -153,6 +157,10 @@ class Store:
                     "WHERE kind = ? AND run < ?",
                     (kind_of(event), self.run),
                 )
+
+    def _write(self, statement: str, values: Sequence[Any] = ()) -> None:
+        with self._writable():
+            self._db.execute(statement, values)
 
     @contextmanager
     def _writable(self) -> Iterator[None]:
@@ -183,17 +191,17 @@ class Store:
     @contextmanager
     def transaction(self) -> Iterator[None]:
         """All or nothing."""
-        self._db.execute("BEGIN IMMEDIATE")
+        self._write("BEGIN IMMEDIATE")
         try:
             yield
         except BaseException:
             self._db.execute("ROLLBACK")
             raise
-        self._db.execute("COMMIT")
+        self._write("COMMIT")
 
     def note(self, fact: Fact[T], value: T) -> None:
         row = (fact.name, json.dumps(value))
-        self._db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", row)
+        self._write("INSERT OR REPLACE INTO facts VALUES (?, ?)", row)
 
     def fact(self, fact: Fact[T]) -> T:
         row = self._db.execute("SELECT value FROM facts WHERE key = ?", (fact.name,)).fetchone()
@@ -202,11 +210,11 @@ class Store:
 
     def add(self, row: Row) -> None:
         values = tuple(vars(row).values())
-        self._db.execute(f"INSERT INTO mutants VALUES ({','.join('?' * len(values))})", values)  # noqa: S608
+        self._write(f"INSERT INTO mutants VALUES ({','.join('?' * len(values))})", values)  # noqa: S608
 
     def found(self, fingerprint: str, number: int, at: float, data: Mapping[str, Any]) -> None:
         """A new finding, or a known one that was met again."""
-        self._db.execute(
+        self._write(
             "INSERT OR IGNORE INTO findings VALUES (?, 1, ?, ?, ?, ?, ?)",
             (fingerprint, number, number, at, at, json.dumps(data)),
         )
@@ -215,18 +223,18 @@ class Store:
 
     def retold(self, fingerprint: str, data: Mapping[str, Any]) -> None:
         """A stored finding, of which more is known now."""
-        self._db.execute(
+        self._write(
             "UPDATE findings SET data = ? WHERE fingerprint = ?", (json.dumps(data), fingerprint)
         )
 
     def again(self, fingerprint: str, number: int, at: float) -> None:
-        self._db.execute(
+        self._write(
             "UPDATE findings SET count = count + 1, last = ?, last_at = ? WHERE fingerprint = ?",
             (number, at, fingerprint),
         )
 
     def sample(self, sample: Sample) -> None:
-        self._db.execute("INSERT INTO samples VALUES (?, ?, ?, ?, ?)", tuple(vars(sample).values()))
+        self._write("INSERT INTO samples VALUES (?, ?, ?, ?, ?)", tuple(vars(sample).values()))
 
     def rows(self) -> list[Row]:
         found = self._db.execute("SELECT * FROM mutants ORDER BY number").fetchall()
