@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ from conftest import fake
 from outvote.bench.reader import read_file, require_started
 from outvote.core import codec
 from outvote.core.blackbox import BlackBox
+from outvote.core.blobs import BlobStore
 from outvote.core.cuts import one_layer
 from outvote.core.errors import ProtocolError, UsageError
 from outvote.core.model import Layer, Model
@@ -35,6 +36,8 @@ from outvote.core.protocol import (
     Read,
     Request,
     RunModel,
+    ScriptText,
+    Start,
     StepLayer,
     TrainModel,
 )
@@ -49,6 +52,8 @@ from outvote.run.patience import SharedPatience
 from outvote.run.process import Limits
 from outvote.run.scripts import script_of
 from outvote.targets.choose import find_target
+from outvote.worker.main import Context, Refused
+from outvote.worker.scripts import run_script
 
 SHORT = Limits(start_seconds=60, silence_seconds=4)
 
@@ -192,8 +197,111 @@ def test_a_script_brings_the_modules_beside_it(tmp_path: Path, fake_model: Path)
     (tmp_path / "unrelated.py").write_text("raise SystemExit\n")
     main = tmp_path / "setup.py"
     main.write_text("import os\nimport helper\nassert helper.VALUE == 7\n")
-    script = script_of(main)
+    script = script_of(main, BlobStore(tmp_path / ".blobs"))
     assert (script.name, set(script.modules)) == ("setup.py", {"helper.py", "deeper.py"})
+    assert not script.files
+
+
+@pytest.fixture
+def run_as_copy(tmp_path: Path) -> Callable[[str], dict[str, Any]]:
+    """Run a text as the setup script of a folder with data, the way that workers do."""
+    beside = tmp_path / "beside"
+    (beside / "tables").mkdir(parents=True)
+    (beside / "one.bin").write_bytes(bytes(range(256)))
+    (beside / "empty.txt").touch()
+    (beside / "tables" / "two.txt").write_text("2")
+    (beside / ".secret").write_text("s")
+    (beside / "helper.py").write_text("raise SystemExit\n")
+
+    def run(text: str) -> dict[str, Any]:
+        main = beside / "setup.py"
+        main.write_text(text)
+        folder = tmp_path / "worker"
+        folder.mkdir(exist_ok=True)
+        blobs = BlobStore(tmp_path / "blobs")
+        script = codec.read(ScriptText, *codec.written(script_of(main, blobs)))
+        blobs.keep_only(set())  # as campaigns do between mutants
+        settings = Start("", "", "", False, script, None, str(blobs.folder), str(folder))
+        return run_script(script, Context(settings), "setup script", "__main__")
+
+    return run
+
+
+def test_a_script_finds_the_files_of_its_folder_beside_it(
+    run_as_copy: Callable[[str], dict[str, Any]],
+) -> None:
+    found = run_as_copy(
+        "from pathlib import Path\n"
+        "here = Path(__file__).parent\n"
+        "one = here.joinpath('one.bin').read_bytes()\n"
+        "listed = sorted(p.relative_to(here).as_posix() for p in here.rglob('*'))\n"
+    )
+    assert found["one"] == bytes(range(256))
+    assert found["listed"] == (
+        ["empty.txt", "helper.py", "one.bin", "setup.py", "tables", "tables/two.txt"]
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "open(__file__.replace('setup.py', 'none.npy'))",
+        "import os\nopen(os.path.join(os.path.dirname(__file__), os.pardir, 'elsewhere.npy'))",
+        "import sys\nopen(sys.path[0] + '/one.bin')",
+    ],
+)
+def test_a_file_that_did_not_come_along_is_named_with_the_remedy(
+    text: str, run_as_copy: Callable[[str], dict[str, Any]]
+) -> None:
+    with pytest.raises(Refused, match=r"setup\.py failed with FileNotFoundError: .*'; the script "
+                       "runs as a copy, .* keep the file in that folder"):  # fmt: skip
+        run_as_copy(text)
+
+
+def test_a_file_that_is_missing_elsewhere_is_an_error_like_others(
+    run_as_copy: Callable[[str], dict[str, Any]],
+) -> None:
+    with pytest.raises(Refused, match=r"'/none/such'$"):
+        run_as_copy("open('/none/such')")
+
+
+@pytest.mark.parametrize("limit", ["_MOST_FILES", "_MOST_BYTES"])
+def test_a_folder_that_is_too_large_to_go_along_is_told(
+    limit: str, run_as_copy: Callable[[str], dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"outvote.run.scripts.{limit}", 3)
+    run_as_copy("pass")  # it needs nothing of its folder
+    with pytest.raises(UsageError, match=r"setup\.py says __file__.* in a folder of their own"):
+        run_as_copy("print(__file__)")
+
+
+@pytest.mark.frameworks
+def test_a_setup_script_reads_what_lies_beside_it(tmp_path: Path) -> None:
+    np.save(tmp_path / "table.npy", np.arange(3))
+    script = tmp_path / "setup.py"
+    load = "import numpy, pathlib\nnumpy.load(pathlib.Path(__file__).with_name({!r}))\n"
+    script.write_text(load.format("table.npy"))
+    (tmp_path / "missing.py").write_text(load.format("none.npy"))
+    whole = replace(BUILT_IN["numpy"], name="whole", setup=script)
+    broken = replace(whole, name="broken", setup=tmp_path / "missing.py")
+    with LocalPool([whole, broken]) as opened:
+        hellos = opened.start()
+    assert hellos["whole"].ok, hellos["whole"].message
+    assert "keep the file in that folder" in hellos["broken"].message
+
+
+def test_a_script_stays_as_it_was_for_workers_that_start_again(
+    tmp_path: Path, fake_model: Path
+) -> None:
+    """A campaign does not change its targets because somebody edits a file."""
+    main = tmp_path / "setup.py"
+    main.write_text("first")
+    with LocalPool([replace(fake("a"), setup=main)], limits=SHORT) as opened:
+        assert opened.start()["a"].ok
+        main.write_text("second")
+        told = opened._script(main)
+        assert told is not None
+        assert told.text == "first"
 
 
 # Nothing in the current folder runs.

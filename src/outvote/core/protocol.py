@@ -62,11 +62,12 @@ class File:
 
 @dataclass(frozen=True)
 class ScriptText:
-    """A Python file that the user named, and the modules beside it that it imports, as text."""
+    """A Python file that the user named, the modules beside it that it imports, and its data."""
 
     name: str
     text: str
     modules: Mapping[str, str] = field(default_factory=dict)  # path below its folder: text
+    files: Mapping[str, str] = field(default_factory=dict)  # path below its folder: digest
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,9 @@ def prepare(trip: Expedition, features: Features | None) -> None:
     """Tell the worker what may change, when answers differ, and how to climb."""
     job, explored = trip.job, trip.explored
     l1, l2, _ = job.hyperparameters
-    own = None if job.constraint in CONSTRAINTS else script_of(Path(job.constraint))
+    own = (
+        None if job.constraint in CONSTRAINTS else script_of(Path(job.constraint), trip.pool.blobs)
+    )
     request = PrepareSearch(
         constraint=job.constraint if own is None else "",
         script=own,

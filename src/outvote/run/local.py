@@ -15,7 +15,7 @@ from outvote.core import codec
 from outvote.core.blackbox import Position
 from outvote.core.blobs import BlobStore
 from outvote.core.model import digest_of
-from outvote.core.protocol import Hello, R, Request, Start
+from outvote.core.protocol import Hello, R, Request, ScriptText, Start
 from outvote.core.target import Outcome, Run, Target
 from outvote.run.folder import OwnedFolder
 from outvote.run.patience import SharedPatience
@@ -39,7 +39,8 @@ class LocalPool:
         jobs: int | None = None,
     ) -> None:
         self.targets = {target.name: target for target in targets}
-        self._custom = script_of(custom) if custom else None
+        self._custom = custom
+        self._scripts: dict[Path, ScriptText] = {}  # as they were when first needed
         self._allow_code = allow_code
         self._folder = OwnedFolder()
         self.blobs = BlobStore(self._folder.path / "blobs")
@@ -210,8 +211,8 @@ class LocalPool:
             backend=target.backend,
             mode=target.mode,
             allow_code=self._allow_code,
-            setup=script_of(target.setup) if target.setup else None,
-            custom=self._custom,
+            setup=self._script(target.setup),
+            custom=self._script(self._custom),
             blobs=str(self.blobs.folder),
             folder=str(folder),
         )
@@ -228,6 +229,12 @@ class LocalPool:
         if not run.ok:
             process.kill()
         return run
+
+    def _script(self, path: Path | None) -> ScriptText | None:
+        """The same text for every worker of this pool, also if its file changes meanwhile."""
+        if path is not None and path not in self._scripts:
+            self._scripts[path] = script_of(path, self.blobs)
+        return None if path is None else self._scripts[path]
 
     def _each(self, names: list[str], ask: Callable[[str], T]) -> dict[str, T]:
         """What each gives, side by side. Nobody is left at work when one of them raises."""

@@ -32,7 +32,7 @@ def create(context: Context) -> Keras2Worker:
     importlib.import_module("keras")
     keras2_shims.after_import()
     if settings.setup:
-        run_script(settings.setup, context.folder, "setup script", "__main__")
+        run_script(settings.setup, context, "setup script", "__main__")
     return Keras2Worker(context)
 
 

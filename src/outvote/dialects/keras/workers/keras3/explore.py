@@ -276,9 +276,7 @@ class Explorer:
         if request.script is None:
             return built_in(request.constraint)
         name = request.script.name
-        scope = run_script(
-            request.script, self._context.folder, "constraint file", "__constraint__"
-        )
+        scope = run_script(request.script, self._context, "constraint file", "__constraint__")
         move = scope.get("move")
         if not callable(move):
             raise Refused(

@@ -45,7 +45,7 @@ def create(context: Context) -> KerasWorker:
     importlib.import_module("keras")
     backend.after_import()
     if settings.setup:
-        run_script(settings.setup, context.folder, "setup script", "__main__")
+        run_script(settings.setup, context, "setup script", "__main__")
     return KerasWorker(context, backend)
 
 
@@ -343,7 +343,7 @@ class KerasWorker:
             return {}
         import keras
 
-        scope = run_script(script, self._context.folder, "custom file", "__custom__")
+        scope = run_script(script, self._context, "custom file", "__custom__")
         found = {
             name: value
             for name, value in scope.items()

@@ -29,7 +29,7 @@ class OnnxWorker:
     def __init__(self, context: Context, runtime: Runtime) -> None:
         setup = context.settings.setup
         if setup is not None:
-            run_script(setup, context.folder, "setup script", "__main__")
+            run_script(setup, context, "setup script", "__main__")
         self.kind = f"a worker for ONNX graphs ({runtime.libraries[0]})"
         self._context = context
         self._runtime = runtime
