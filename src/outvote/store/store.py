@@ -176,7 +176,8 @@ class Store:
     def events(self, run: int | None = None) -> list[Told]:
         """What has happened so far, in all runs or in one."""
         found = self._db.execute(
-            "SELECT run, at, kind, data FROM events WHERE :run IS NULL OR run = :run ORDER BY number",
+            "SELECT run, at, kind, data FROM events "
+            "WHERE :run IS NULL OR run = :run ORDER BY number",
             {"run": run},
         ).fetchall()
         return [Told(row[0], row[1], event_of(row[2], json.loads(row[3]))) for row in found]
