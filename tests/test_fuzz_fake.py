@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -499,6 +500,7 @@ def test_bad_requests_are_one_sentence(
 
 
 def test_a_store_of_another_version_is_refused(tmp_path: Path) -> None:
-    Store(tmp_path, create=True).note(facts.SCHEMA, 99)
+    with closing(Store(tmp_path, create=True)) as store:
+        store.note(facts.SCHEMA, 99)
     with pytest.raises(UsageError, match="another version"):
         Store(tmp_path, create=False)

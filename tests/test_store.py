@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -34,35 +37,37 @@ def row_of(number: int, parent: int | None = None, rule: str | None = None, **mo
     return Row(number, parent, values.pop("root"), rule, **values)
 
 
-def test_rows_births_and_samples_come_back_as_they_went_in(tmp_path: Path) -> None:
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store(tmp_path, create=True)) as store:
+        yield store
+
+
+def test_rows_births_and_samples_come_back_as_they_went_in(store: Store, tmp_path: Path) -> None:
     rows = [
         row_of(1, new="lenet"),
         row_of(2, 1, "LA", joined=True, acc=None, new="Rescaling"),
         row_of(3, 2, "WS", outcome="invalid", message="no 'such' \"layer\"; DROP TABLE mutants"),
     ]
     samples = [Sample(2, "a", 0.25, 1 << 33, 0), Sample(2, "b", 0.5, 7, 2)]
-    store = Store(tmp_path, create=True)
     with store.transaction():
         for row in rows:
             store.add(row)
         for sample in samples:
             store.sample(sample)
-    store.close()
-    again = Store(tmp_path, create=False)
-    assert again.rows() == rows
-    assert again.births() == {2: Birth(2, 1, "LA", 14), 3: Birth(3, 2, "WS", 21)}
-    assert list(again.samples()) == samples
+    with closing(Store(tmp_path, create=False)) as again:
+        assert again.rows() == rows
+        assert again.births() == {2: Birth(2, 1, "LA", 14), 3: Birth(3, 2, "WS", 21)}
+        assert list(again.samples()) == samples
 
 
-def test_a_number_is_given_once(tmp_path: Path) -> None:
-    store = Store(tmp_path, create=True)
+def test_a_number_is_given_once(store: Store) -> None:
     store.add(row_of(1))
     with pytest.raises(sqlite3.IntegrityError):
         store.add(row_of(1))
 
 
-def test_a_generation_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    store = Store(tmp_path, create=True)
+def test_a_generation_that_fails_leaves_nothing(store: Store) -> None:
     store.note(facts.STATE, {"step": 1})
 
     def generation() -> None:
@@ -82,14 +87,15 @@ def test_a_generation_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert len(store.rows()) == 1
 
 
-def test_another_process_reads_what_is_committed_while_we_write(tmp_path: Path) -> None:
-    store = Store(tmp_path, create=True)
+def test_another_process_reads_what_is_committed_while_we_write(
+    store: Store, tmp_path: Path
+) -> None:
     store.add(row_of(1))
-    with store.transaction():
-        store.add(row_of(2, 1, "LR"))
-        reader = Store(tmp_path, create=False)
-        assert [row.number for row in reader.rows()] == [1]
-    assert [row.number for row in reader.rows()] == [1, 2]
+    with closing(Store(tmp_path, create=False)) as reader:
+        with store.transaction():
+            store.add(row_of(2, 1, "LR"))
+            assert [row.number for row in reader.rows()] == [1]
+        assert [row.number for row in reader.rows()] == [1, 2]
 
 
 @given(st.recursive(
@@ -100,17 +106,14 @@ def test_another_process_reads_what_is_committed_while_we_write(tmp_path: Path) 
     max_leaves=6,
 ))  # fmt: skip
 def test_a_fact_is_read_as_it_was_noted(value: Any) -> None:
-    store = Store.__new__(Store)
-    store._db = sqlite3.connect(":memory:", isolation_level=None)
-    store._db.execute("CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL)")
-    store.note(facts.STATE, "old")
-    store.note(facts.STATE, value)
-    assert store.fact(facts.STATE) == value
-    assert store.fact(facts.LOOKS) == facts.LOOKS.default
+    with TemporaryDirectory() as folder, closing(Store(Path(folder), create=True)) as store:
+        store.note(facts.STATE, "old")
+        store.note(facts.STATE, value)
+        assert store.fact(facts.STATE) == value
+        assert store.fact(facts.LOOKS) == facts.LOOKS.default
 
 
-def test_a_finding_is_counted_and_told_anew_and_the_first_time_stays(tmp_path: Path) -> None:
-    store = Store(tmp_path, create=True)
+def test_a_finding_is_counted_and_told_anew_and_the_first_time_stays(store: Store) -> None:
     store.found("bbb", 5, 1.5, told("second"))
     store.found("aaa", 5, 1.5, told("first"))
     store.found("aaa", 9, 3.0, told("not this one"))  # known: kept as it is
@@ -203,9 +206,8 @@ def finding_of(accused: str | None, triage: str = "bug", kind: str = "crash") ->
 
 
 @pytest.fixture
-def campaign(tmp_path: Path) -> Store:
+def campaign(store: Store) -> Store:
     """Two seeds, five mutants over 60 seconds, three findings."""
-    store = Store(tmp_path, create=True)
     noted: dict[str, Any] = {
         "job": {"strategy": "lemon", "targets": ["a", "b"], "mad_threshold": 0.2},
         "created": "2026-01-01T00:00:00+00:00",
@@ -306,10 +308,9 @@ def test_the_way_from_the_seed_to_a_mutant_is_told_in_order(campaign: Store) -> 
     [(True, "interrupted"), (False, "consistent"), (None, "interrupted")],
 )
 def test_without_findings_the_end_decides_the_verdict(
-    tmp_path: Path, interrupted: bool | None, verdict: str
+    store: Store, interrupted: bool | None, verdict: str
 ) -> None:
     """A campaign that was killed has noted no end."""
-    store = Store(tmp_path, create=True)
     store.note(facts.JOB, {"strategy": "random", "targets": [], "mad_threshold": 0.2})
     store.note(facts.STATE, {"tallies": {}})
     store.note(facts.STRONGEST, Strongest().state())

@@ -125,7 +125,11 @@ class Store:
             with self._writable():
                 self._prepare(create)
         except sqlite3.DatabaseError as error:
+            self.close()
             raise UsageError(f"{path} is not a readable store of outvote: {error}") from error
+        except BaseException:
+            self.close()
+            raise
 
     def _prepare(self, create: bool) -> None:
         self._db.execute("PRAGMA journal_mode=WAL")
