@@ -245,7 +245,8 @@ def test_between_targets_it_climbs_to_a_planted_fault_that_the_seeds_do_not_show
     assert {"junit.xml", "results.sarif"} <= {item.name for item in tmp_path.iterdir()}
     assert result["already_different"] == 0
     assert result["distance"]["before"] < 1e-4
-    assert not result["distance"]["after"] < 0.5
+    after = result["distance"]["after"]
+    assert after is None or after >= 0.5, "it overflows, or is at least far away"
     assert result["verdict"] == "inconsistent"
     assert any(finding["accused"] == "planted-torch" for finding in result["findings"])
     assert result["differences"]["total"] > 0

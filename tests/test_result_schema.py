@@ -6,6 +6,7 @@ import copy
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import jsonschema
@@ -17,13 +18,17 @@ import report_explore
 from conftest import fake
 from every_command import RESULTS, coverage, explore, pollution
 from outvote.cli import main
+from outvote.commands import room
 from outvote.commands.explore import between
 from outvote.commands.explore.job import BetweenTargets
+from outvote.commands.terminal import Terminal
 from outvote.core.case import Data
 from outvote.core.result import SCHEMA
 from outvote.explore.expedition import Expedition
 from outvote.explore.job import ExploreJob
 from outvote.findings.gate import STRICT
+from outvote.report import names as formats
+from outvote.report import rendered
 from outvote.run.local import LocalPool
 from result_form import faults, is_valid, require_form, schema
 from test_bisect import Index, bisected
@@ -113,6 +118,32 @@ def test_one_result_of_every_command(name: str) -> None:
     require_form(RESULTS[name])
 
 
+def leaves(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every number inside."""
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, inner in items:
+        if isinstance(inner, (dict, list)):
+            yield from leaves(inner, (*way, key))
+        elif isinstance(inner, (int, float)) and not isinstance(inner, bool):
+            yield (*way, key)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_number_that_may_be_missing_may_be_missing_in_every_report(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """NaN and infinity are null in a result: what the form allows to be null, all can show."""
+    result = short(RESULTS[name], most=2)
+    for *way, key in list(leaves(result)):
+        place = _at(result, tuple(way))
+        number, place[key] = place[key], None
+        if not is_valid(result):
+            place[key] = number
+    assert all(rendered(format_, result, tmp_path) for format_ in formats())
+    room(result["command"], "show").show(result, SimpleNamespace(out=tmp_path), Terminal().out)
+    assert result["summary"].split()[0] in capsys.readouterr().out
+
+
 def test_there_is_one_of_every_command_that_writes_a_result() -> None:
     commands = set(schema()["$defs"]["head"]["properties"]["command"]["enum"])
     assert {result["command"] for result in RESULTS.values()} == commands
@@ -167,13 +198,13 @@ def places(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(value[0], (*way, 0))
 
 
-def short(value: Any) -> Any:
-    """The same with one object in each list of objects."""
+def short(value: Any, most: int = 1) -> Any:
+    """The same with few objects in each list of objects."""
     if isinstance(value, dict):
-        return {key: short(inner) for key, inner in value.items()}
+        return {key: short(inner, most) for key, inner in value.items()}
     if isinstance(value, list) and value and isinstance(value[0], dict):
-        return [short(value[0])]
-    return value
+        return [short(inner, most) for inner in value[:most]]
+    return copy.copy(value)
 
 
 FREE = {"versions", "precision", "parameters", "config", "accuracy", "errors"}

@@ -84,7 +84,10 @@ def _retraining(result: dict[str, Any]) -> Table:
 def _distance(result: dict[str, Any]) -> str:
     """How far the search took the targets apart."""
     d = result["distance"]
+    before, after = (
+        "NaN or infinite" if d[key] is None else f"{d[key]:.2g}" for key in ("before", "after")
+    )
     return (
-        f"largest relative distance {d['before']:.2g} on the seeds, {d['after']:.2g} on what was "
-        f"found; it grew for {d['grew']} of {result['seeds']} seeds (gradient of {d['followed']})"
+        f"largest relative distance {before} on the seeds, {after} on what was found; "
+        f"it grew for {d['grew']} of {result['seeds']} seeds (gradient of {d['followed']})"
     )
