@@ -118,3 +118,55 @@ def function_net() -> Any:
         functions=[function],
         imports=[helper.make_opsetid("own", 1)],
     )
+
+
+def residual_net() -> Any:
+    """Two convolutions with a normalisation and a skip, Flatten, Gemm, Tanh, MatMul, Softmax."""
+    rng = np.random.default_rng(1)
+
+    def weight(name: str, *shape: int) -> Any:
+        return constant(name, (0.3 * rng.normal(size=shape)).astype(np.float32))
+
+    node = helper.make_node
+    nodes = [
+        node("Conv", ["x", "w1", "b1"], ["c1"], name="conv1", pads=[1, 1, 1, 1]),
+        node("BatchNormalization", ["c1", "s", "b", "m", "v"], ["n"], name="norm"),
+        node("Relu", ["n"], ["r"], name="relu"),
+        node("Conv", ["r", "w2"], ["c2"], name="conv2", pads=[1, 1, 1, 1]),
+        node("Add", ["c2", "r"], ["a"], name="add"),
+        node("Elu", ["a"], ["e"], name="elu", alpha=0.5),
+        node("AveragePool", ["e"], ["p"], name="pool", kernel_shape=[2, 2], strides=[2, 2]),
+        node("Flatten", ["p"], ["f"], name="flat"),
+        node("Gemm", ["f", "w3", "b3"], ["g"], name="gemm", transB=1),
+        node("Tanh", ["g"], ["t"], name="tanh"),
+        node("MatMul", ["t", "w4"], ["q"], name="matmul"),
+        node("Softmax", ["q"], ["y"], name="soft"),
+    ]
+    weights = [
+        *(weight("w1", 4, 2, 3, 3), weight("b1", 4), weight("s", 4), weight("b", 4)),
+        *(weight("m", 4), constant("v", floats([1, 2, 0.5, 1])), weight("w2", 4, 4, 3, 3)),
+        *(weight("w3", 6, 36), weight("b3", 6), weight("w4", 6, 3)),
+    ]
+    return model(nodes, [value("x", ["n", 2, 6, 6])], [value("y", ["n", 3])], weights)
+
+
+def recurrent_net() -> Any:
+    """An LSTM over steps before instances, its last state squeezed, and a MatMul; opset 13."""
+    rng = np.random.default_rng(2)
+
+    def weight(name: str, *shape: int) -> Any:
+        return constant(name, (0.3 * rng.normal(size=shape)).astype(np.float32))
+
+    node = helper.make_node
+    nodes = [
+        node("LSTM", ["x", "w", "r", "b"], ["", "h"], name="lstm", hidden_size=4),
+        node("Squeeze", ["h", "axes"], ["s"], name="squeeze"),
+        node("MatMul", ["s", "k"], ["m"], name="matmul"),
+        node("Sigmoid", ["m"], ["g"], name="gate"),
+        node("Mul", ["m", "g"], ["y"], name="mul"),
+    ]
+    weights = [
+        *(weight("w", 1, 16, 3), weight("r", 1, 16, 4), weight("b", 1, 32), weight("k", 4, 5)),
+        constant("axes", np.array([0], np.int64)),
+    ]
+    return model(nodes, [value("x", [7, 2, 3])], [value("y", [2, 5])], weights, opset=13)

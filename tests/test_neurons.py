@@ -10,10 +10,11 @@ import pytest
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
+from outvote.core.dialect import dialect
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.states import State
-from outvote.dialects.keras.mutate.neurons import incoming_count, neuron_count, with_columns
 from outvote.dialects.keras.reference import strict_reference
+from outvote.mutate.neurons import Neurons
 from outvote.mutate.subject import Subject
 
 CONV: dict[str, Any] = {"padding": "valid", "activation": "linear", "use_bias": True}
@@ -70,6 +71,10 @@ KINDS: dict[str, tuple[dict[str, Any], tuple[int, ...], dict[str, tuple[int, ...
 }
 
 
+def keras_neurons(blobs: BlobStore) -> Neurons:
+    return Neurons(dialect("keras").neurons, blobs)
+
+
 def subject_of(
     kind: str, config: dict[str, Any], shapes: dict[str, tuple[int, ...]], blobs: BlobStore
 ) -> Subject:
@@ -96,8 +101,8 @@ def test_a_neuron_is_a_channel_of_the_output(kind: str, tmp_path: Path) -> None:
     blobs = BlobStore(tmp_path)
     subject = subject_of(kind, config, shapes, blobs)
     (layer,) = subject.model.layers
-    assert neuron_count(layer, blobs) == neurons
-    assert incoming_count(layer, blobs) == incoming
+    assert keras_neurons(blobs).count(layer) == neurons
+    assert keras_neurons(blobs).incoming(layer) == incoming
     x = np.random.default_rng(2).normal(size=(2, *shape)).astype("float32")
     before = output(subject, x, blobs)
     assert before.shape[-1] == neurons
@@ -108,7 +113,7 @@ def test_a_neuron_is_a_channel_of_the_output(kind: str, tmp_path: Path) -> None:
             changed[:, place] *= -1
             return changed
 
-        after = output(with_columns(subject, layer, blobs, negated), x, blobs)
+        after = output(keras_neurons(blobs).changed(subject, layer, negated), x, blobs)
         signs = np.where(np.arange(neurons) == neuron, -1.0, 1.0)
         np.testing.assert_allclose(after, before * signs, rtol=1e-6, atol=1e-9)
 
@@ -118,4 +123,4 @@ def test_a_wrapped_layer_has_the_neurons_of_what_it_wraps(tmp_path: Path) -> Non
     inner = {"class_name": "Conv2DTranspose", "module": "keras.layers", "config": {"filters": 8}}
     shapes = {"kernel": (2, 2, 8, 4), "bias": (8,)}
     subject = subject_of("TimeDistributed", {"layer": inner}, shapes, blobs)
-    assert neuron_count(subject.model.layers[0], blobs) == 8
+    assert keras_neurons(blobs).count(subject.model.layers[0]) == 8

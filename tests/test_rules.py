@@ -17,11 +17,11 @@ from outvote.core.target import Run
 from outvote.dialects.keras.mutate.catalogue import NOT_DRAWN, Catalogue
 from outvote.dialects.keras.mutate.chains import Chain
 from outvote.dialects.keras.mutate.maker import Maker
-from outvote.dialects.keras.mutate.neurons import neuron_count
 from outvote.dialects.keras.mutate.parameters import PARAMETERS
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.dialects.keras.mutate.unusual import WAYS
 from outvote.dialects.keras.mutate.values import LEFT_ALONE
+from outvote.mutate.neurons import neurons_of
 from outvote.mutate.registry import Impossible, all_rules, mutate
 from outvote.mutate.subject import Subject
 from outvote.run.pool import Pool, asker
@@ -197,7 +197,7 @@ def kernels(bench: Bench, rule: str) -> tuple[Layer, np.ndarray, np.ndarray]:
 def test_inner_rules_touch_the_share_of_neurons_that_the_paper_names(bench: Bench) -> None:
     for rule in ("GF", "WS", "NAI"):
         layer, old, new = kernels(bench, rule)
-        count = neuron_count(layer, bench.tools.blobs)
+        count = neurons_of(bench.subjects["recurrent"], bench.tools).count(layer)
         columns = [j for j in range(count) if not np.array_equal(old[:, j], new[:, j])]
         assert 1 <= len(columns) <= max(1, round(0.3 * count)), rule
         for j in columns:

@@ -16,6 +16,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.case import Case
+from outvote.core.instances import count_of
 from outvote.core.model import Model
 from outvote.core.outputs import Outputs
 from outvote.core.protocol import RunModel
@@ -85,7 +86,7 @@ def asking(pool: Pool, model: Model, inputs: Sequence[Array], instruments: Seque
         return RunModel(
             model=model,
             inputs=tuple(pool.blobs.put(array) for array in moved),
-            batch=max(1, len(inputs[0])),
+            batch=max(1, count_of(inputs, [item.batch for item in model.inputs])),
             jitter=None if slow else seed,
             steps=len(model.layers),
         )

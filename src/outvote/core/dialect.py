@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -19,7 +20,7 @@ from outvote.core.errors import UsageError
 if TYPE_CHECKING:
     from outvote.core.arrays import Array
     from outvote.core.blobs import BlobStore
-    from outvote.core.model import Input, Layer, Model, Ref
+    from outvote.core.model import Input, Layer, Model, Ref, Weight
     from outvote.core.specimen import Specimen
     from outvote.core.states import State
     from outvote.core.target import Target
@@ -113,6 +114,45 @@ class Layers(Protocol):
 
     def is_classifier(self, model: Model) -> bool:
         """Whether a single output is a probability, not a value."""
+        ...
+
+
+@dataclass(frozen=True)
+class ChannelReader:
+    """How a layer reads channels: which of its weights, along which axis, of which tensor axis."""
+
+    weight: int
+    axis: int
+    of: int
+
+
+class NeuronPlaces(Protocol):
+    """`neurons`: where the neurons of layers are, for LEMON's inner-layer rules."""
+
+    def neuron_axes(self, layer: Layer, weight: Weight) -> tuple[int, ...]:
+        """The axes of a weight that number the neurons of its layer; none: it feeds none alone."""
+        ...
+
+    def is_statistic(self, layer: Layer, weight: Weight) -> bool:
+        """Whether a weight is no connection, but a running mean or variance."""
+        ...
+
+    def channel_axis(self, layer: Layer) -> int:
+        """Along which the neurons of a layer lie in what it gives."""
+        ...
+
+    def reader(self, layer: Layer) -> ChannelReader | None:
+        """How a layer weighs each channel that it reads; None: it does not."""
+        ...
+
+    def keeps_channels(self, layer: Layer) -> bool:
+        """Whether each channel of what a layer gives is made of the same one it reads alone."""
+        ...
+
+    def flattens(self, layer: Layer) -> bool: ...
+
+    def flat_rows(self, chosen: Array, count: int, repeats: int) -> Array:
+        """Where some of so many channels are in a tensor that was laid flat."""
         ...
 
 
@@ -231,6 +271,10 @@ class Dialect:
     @property
     def layers(self) -> Layers:
         return cast(Layers, self.part("layers", "looking at layers"))
+
+    @property
+    def neurons(self) -> NeuronPlaces:
+        return cast(NeuronPlaces, self.part("neurons", "changing neurons"))
 
     @property
     def logits(self) -> Logits:

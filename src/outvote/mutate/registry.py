@@ -22,6 +22,7 @@ class Rule(Protocol):
     NAME: str  # that users give, and reports show
     GROUP: str  # whose it is; a strategy says which groups it uses
     TITLE: str  # what it does, in a few words: docs/fuzz.md has them
+    # NEEDS: str, the part of a dialect without which it is not offered; optional
 
     def sites(self, subject: Subject, tools: Tools) -> Sequence[Any]:
         """Where the rule applies; empty where it does not."""
@@ -35,7 +36,12 @@ class Rule(Protocol):
 def all_rules(spoken: str) -> dict[str, Rule]:
     """The rules for models of that dialect: those that need none, and its own."""
     wing = dialect(spoken)
-    return {**rules_in(rules), **(wing.mutation.mutation_rules() if wing.has("mutate") else {})}
+    neutral = {
+        name: rule
+        for name, rule in rules_in(rules).items()
+        if wing.has(getattr(rule, "NEEDS", "layers"))
+    }
+    return {**neutral, **(wing.mutation.mutation_rules() if wing.has("mutate") else {})}
 
 
 def rules_in(folder: ModuleType) -> dict[str, Rule]:

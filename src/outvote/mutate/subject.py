@@ -46,14 +46,13 @@ class Subject:
 
     @staticmethod
     def of(model: Model, specs: Mapping[str, Sequence[Sequence[Any]]]) -> Subject:
-        """From what a worker told of a model it has read."""
+        """From what a worker told of a model it has read; of some layers it may not know."""
         known = {
             layer.name: tuple(
                 Spec(tuple(shape), dtype, layer.batch_axis(index))
-                for index, (shape, dtype) in enumerate(specs[layer.name])
+                for index, (shape, dtype) in enumerate(specs.get(layer.name, ()))
             )
             for layer in model.layers
-            if layer.name in specs
         }
         fed = {item.name: (Spec(item.shape, item.dtype, item.batch),) for item in model.inputs}
         return Subject(model, {**fed, **known})
@@ -70,11 +69,18 @@ class Subject:
             if spec.is_float and spec.place
         ]
 
+    def is_known(self, layer: Layer) -> bool:
+        """Whether shapes and types of what a layer reads and gives are known."""
+        read = all(ref.index < len(self.specs[ref.producer]) for ref in layer.refs())
+        return read and bool(self.specs[layer.name])
+
     def reads(self, layer: Layer) -> list[Spec]:
         return [self.spec(ref) for ref in layer.refs()]
 
     def keeps_shape(self, layer: Layer) -> bool:
         """Whether what comes out of a layer has the shape and dtype of everything that goes in."""
+        if not self.is_known(layer):
+            return False
         outputs, inputs = self.specs[layer.name], self.reads(layer)
         return len(outputs) == 1 and bool(inputs) and all(i == outputs[0] for i in inputs)
 
@@ -138,10 +144,14 @@ class Subject:
         return self.with_layers(layers, outputs)
 
     def inserted(
-        self, after: Ref, chain: Sequence[Layer], specs: Mapping[str, tuple[Spec, ...]]
+        self,
+        after: Ref,
+        chain: Sequence[Layer],
+        specs: Mapping[str, tuple[Spec, ...]],
+        end: Ref | None = None,
     ) -> Subject:
         """A chain of new layers behind a tensor; whoever read the tensor reads the chain's end."""
-        end = Ref(chain[-1].name)
+        end = end or Ref(chain[-1].name)
         layers: list[Layer] = []
         if after.producer in {item.name for item in self.model.inputs}:
             layers += chain

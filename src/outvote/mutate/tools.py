@@ -12,7 +12,7 @@ from outvote.core.blobs import BlobStore
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
 from outvote.core.model import Layer
-from outvote.core.protocol import AttemptLayer
+from outvote.core.protocol import LayerAttempted, Request
 from outvote.mutate.subject import Spec
 from outvote.run.pool import Pool
 
@@ -62,7 +62,7 @@ class Tools(Protocol):
 
     def attempt(
         self, layer: Layer, parameters: Mapping[str, Any], given: Sequence[Spec]
-    ) -> AttemptLayer:
+    ) -> Request[LayerAttempted]:
         """What a target is asked in order to try such a layer."""
         ...
 
@@ -96,7 +96,7 @@ class NoTools:
 
     def attempt(
         self, layer: Layer, parameters: Mapping[str, Any], given: Sequence[Spec]
-    ) -> AttemptLayer:
+    ) -> Request[LayerAttempted]:
         raise UsageError("this dialect makes no layers: there are no illegal values to try")
 
 

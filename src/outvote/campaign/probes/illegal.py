@@ -15,7 +15,7 @@ import numpy as np
 from outvote.campaign.investigate import Conclusion
 from outvote.campaign.trial import Answered, Lab
 from outvote.core.model import Layer
-from outvote.core.protocol import AttemptLayer
+from outvote.core.protocol import LayerAttempted, Request
 from outvote.core.target import Outcome, Run, Target
 from outvote.findings.finding import Finding
 from outvote.mutate.subject import Subject
@@ -30,7 +30,7 @@ class Attempt:
     layer: Layer
     name: str
     value: Any
-    request: AttemptLayer
+    request: Request[LayerAttempted]
 
     @property
     def told(self) -> str:
@@ -58,7 +58,7 @@ class IllegalTrial:
     def new(self) -> str:
         return self.attempt.told
 
-    def request(self, keep: bool) -> AttemptLayer:
+    def request(self, keep: bool) -> Request[LayerAttempted]:
         return self.attempt.request
 
     def answered(self, runs: Mapping[str, Run], lab: Lab) -> Answered:
@@ -91,7 +91,9 @@ class Refusals:
 def draw_attempt(subject: Subject, tools: Tools, rng: np.random.Generator) -> Attempt | None:
     """An illegal value for a layer of the model; None where no layer has a parameter for it."""
     choices = {
-        layer.name: found for layer in subject.model.layers if (found := tools.illegal(layer))
+        layer.name: found
+        for layer in subject.model.layers
+        if subject.is_known(layer) and (found := tools.illegal(layer))
     }
     if not choices:
         return None

@@ -68,6 +68,8 @@ class Prober:
         self, birth: Birth, root: int, parent: Subject, seed: Seed, rng: np.random.Generator
     ) -> Trial | None:
         levels = LEVELS[birth.rule]
+        if any(item.batch != 0 for item in parent.model.inputs):
+            return None  # a population is a batch
         if "weight" in levels and not 0 < parent.model.weight_count <= MOST_WEIGHTS:
             return None
         row = int(rng.integers(seed.case.data.count))

@@ -21,7 +21,7 @@ PACKAGE = ""  # each runtime has releases of its own
 OVERLAID: tuple[str, ...] = ()
 RECIPES: Mapping[str, Recipe] = {}
 _READER = "onnx-reference"
-_ALL = frozenset({"read", "save", "watch", "step", "versions"})
+_ALL = frozenset({"read", "save", "watch", "step", "attempt", "versions"})
 _GRAPH = frozenset({"compiles"})
 _DISTRIBUTIONS = {"cv2": "opencv-python-headless"}  # what pip calls a package
 # The first releases that were built for NumPy 2; older ones do not say that they need NumPy 1.

@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from outvote.core.dialect import dialect
-from outvote.core.model import Layer
+from outvote.core.model import Layer, with_refs
 from outvote.mutate.subject import Spec, Subject
 from outvote.mutate.tools import Tools
 
@@ -22,7 +22,7 @@ def sites(subject: Subject, tools: Tools) -> Sequence[Pair]:
     alike: dict[tuple[Spec, tuple[Spec, ...]], list[Layer]] = {}
     for layer in subject.model.layers:
         alone = len(subject.calls_of(layer)) == 1
-        if alone and subject.has_one_input(layer):
+        if alone and subject.has_one_input(layer) and subject.is_known(layer):
             key = (subject.reads(layer)[0], subject.specs[layer.name])
             alike.setdefault(key, []).append(layer)
     return [
@@ -37,7 +37,13 @@ def apply(subject: Subject, site: Pair, tools: Tools, rng: np.random.Generator) 
     a, b = site
     renamed = dialect(subject.model.dialect).layers.renamed
     swapped = {
-        a.name: replace(renamed(b, a.name), args=a.args),
-        b.name: replace(renamed(a, b.name), args=b.args),
+        a.name: _reading(renamed(b, a.name), a),
+        b.name: _reading(renamed(a, b.name), b),
     }
     return subject.with_layers(swapped.get(x.name, x) for x in subject.model.layers)
+
+
+def _reading(layer: Layer, other: Layer) -> Layer:
+    """A layer that reads what another one does, in its own way: arguments may hold constants."""
+    (source,) = other.refs()
+    return replace(layer, args=with_refs(layer.args, lambda ref: source))

@@ -163,6 +163,10 @@ BY_OPERATOR: Mapping[tuple[str, str], AttributeValues] = {
 }
 # Left as they are: what they ask for is training, chance, or no result of the node.
 LEFT_ALONE = frozenset({"seed", "training_mode", "momentum", "precision"})
+# What the shapes of a node's constants say already: other values would not fit them.
+_TIED = frozenset({"hidden_size", "layout", "transA", "transB"})
+_BOTH = "bidirectional"  # takes twice as many weights as one direction
+_TIED_OF = frozenset({("Pad", "mode")})  # how far one can reflect depends on the pads
 _ILLEGAL: Mapping[str, tuple[Any, ...]] = {
     "flag": ("no_such",),
     "choice": ("no_such", 7),
@@ -185,7 +189,7 @@ def values_of(operator: str, name: str) -> AttributeValues | None:
 def others(operator: str, name: str, value: Any, opset: int = 0) -> list[Any]:
     """Other legal values than the one it has, simple ones first (AUDEE's `replace`)."""
     row = values_of(operator, name)
-    if row is None or name in LEFT_ALONE:
+    if row is None or name in LEFT_ALONE | _TIED or (operator, name) in _TIED_OF:
         return []
     if row.form == "order":
         return [list(reversed(value))] if isinstance(value, list | tuple) else []
@@ -194,7 +198,7 @@ def others(operator: str, name: str, value: Any, opset: int = 0) -> list[Any]:
         if not length or (length > 1 and row.form == "axes"):  # an axis is not named twice
             return []
         return [many for n in row.legal(opset) if (many := [n] * length) != list(value)]
-    return [other for other in row.legal(opset) if other != value]
+    return [other for other in row.legal(opset) if other != value and _BOTH not in (other, value)]
 
 
 def illegal(operator: str, name: str, value: Any) -> list[Any]:

@@ -9,7 +9,14 @@ from onnx import ModelProto
 
 from outvote.core.arrays import Array
 from outvote.dialects.onnx.workers.draw.node import NodeDraw
-from outvote.dialects.onnx.workers.draw.sketch import Sketch, Unfit, Value
+from outvote.dialects.onnx.workers.draw.sketch import (
+    Accept,
+    Sketch,
+    Unfit,
+    Value,
+    all_known,
+    anything,
+)
 from outvote.dialects.onnx.workers.draw.table import drawable, drawer_of, readers_of
 
 _TRIES = 200  # nodes that do not fit, before a graph is left as it is
@@ -33,26 +40,23 @@ def draw_graph(opset: int, seed: int, nodes: int, kinds: Sequence[str] = ()) -> 
         try:
             link = _link(sketch)
             last = len(sketch.nodes) == nodes - 1
-            draw_node(sketch, link, kinds, known=link is None and not last)
+            draw_node(sketch, link, kinds, anything if link or last else all_known)
         except Unfit:
             refused += 1
     return DrawnGraph(sketch.model(), sketch.feeds(), refused)
 
 
 def draw_node(
-    sketch: Sketch, link: Value | None, kinds: Sequence[str] = (), known: bool = False
+    sketch: Sketch, link: Value | None, kinds: Sequence[str] = (), accept: Accept = anything
 ) -> list[Value]:
-    """A node of any kind that reads the link; raises Unfit where what is drawn does not fit.
-
-    With `known` it gives tensors whose shapes are known, so that others can read them.
-    """
+    """A node of any kind that reads the link; raises Unfit where what is drawn does not fit."""
     fitting = drawable(sketch.opset) if link is None else readers_of(sketch.opset, link.dtype)
     wanted = [kind for kind in fitting if kind in kinds] if kinds else fitting
     if not wanted:
         raise Unfit("no operator reads that")
     kind = wanted[int(sketch.rng.random() * len(wanted))]
     draw = NodeDraw(sketch, kind, link)
-    return draw.added(drawer_of(kind)(draw), known)
+    return draw.added(drawer_of(kind)(draw), accept)
 
 
 def _link(sketch: Sketch) -> Value | None:

@@ -19,11 +19,13 @@ from outvote.dialects.onnx.nouns.operators import Operator, Slot
 from outvote.dialects.onnx.nouns.types import CODES
 from outvote.dialects.onnx.workers.draw.numbers import Range, drawn
 from outvote.dialects.onnx.workers.draw.sketch import (
+    Accept,
     Draft,
     NewNode,
     Sketch,
     Unfit,
     Value,
+    anything,
     constant_of,
     operator_in,
 )
@@ -129,7 +131,10 @@ class NodeDraw:
     def fresh(
         self, dtype: str, shape: Callable[[], tuple[int, ...]], range: Range | None = None
     ) -> Value:
-        """A new input of the graph."""
+        """A new input of the graph; a constant where its inputs are settled."""
+        if self.sketch.closed:
+            numbers = self.array(dtype, shape(), range or Range.NORMAL)
+            return Value(self.constant(numbers, dtype), dtype, numbers.shape, computed=False)
         value = Value(self.sketch.unused("x"), dtype, shape(), computed=False)
         self._fed.append(value)
         if range is not None:
@@ -266,7 +271,7 @@ class NodeDraw:
         dtype = "int64" if "int64" in slot.types else slot.types[0]
         return self.constant(np.asarray(value), dtype)
 
-    def added(self, proposed: NewNode, known: bool = False) -> list[Value]:
+    def added(self, proposed: NewNode, accept: Accept = anything) -> list[Value]:
         """The node in the graph, with what was made for it."""
         if self._link is not None:
             raise Unfit(f"{proposed.kind} does not read what it has to")
@@ -275,7 +280,7 @@ class NodeDraw:
             tuple(tensor for tensor in self._constants if tensor.name in read),
             tuple(value for value in self._fed if value.name in read),
         )
-        made = self.sketch.add(proposed, draft, known)
+        made = self.sketch.add(proposed, draft, accept)
         self.sketch.ranges |= self._ranges
         return made
 

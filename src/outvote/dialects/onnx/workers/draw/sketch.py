@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -86,10 +86,24 @@ class Draft:
     fed: tuple[Value, ...] = ()
 
 
+Accept = Callable[[Sequence[Value]], bool]
+
+
+def anything(values: Sequence[Value]) -> bool:
+    return True
+
+
+def all_known(values: Sequence[Value]) -> bool:
+    """Whether shapes are known before anything runs, so that others can read the tensors."""
+    return all(value.is_known for value in values)
+
+
 class Sketch:
     """What is there so far. `add` takes a node in, if inference has nothing against it."""
 
-    def __init__(self, opset: int, seed: int, ir: int = 8) -> None:
+    def __init__(self, opset: int, seed: int, ir: int = 8, closed: bool = False) -> None:
+        """Of a `closed` sketch the inputs are settled: what is new are constants."""
+        self.closed = closed
         self.opset = opset
         self.ir = ir
         self.rng = random.Random(seed)  # noqa: S311 - a single choice takes NumPy far longer
@@ -123,11 +137,11 @@ class Sketch:
         self._types[value.name] = _type_of(value.dtype, value.shape)
 
     def add(
-        self, proposed: NewNode, draft: Draft | None = None, known: bool = False
+        self, proposed: NewNode, draft: Draft | None = None, accept: Accept = anything
     ) -> list[Value]:
         """Take a node in; raises Unfit where inference refuses it, and then nothing changed.
 
-        With `known` also where the shape of what it gives is not known before it runs.
+        `accept` is asked whether what it gives is wanted.
         """
         draft = draft or Draft()
         domain, operator = operator_of(proposed.kind)
@@ -142,8 +156,8 @@ class Sketch:
         types |= {value.name: _type_of(value.dtype, value.shape) for value in draft.fed}
         data = {tensor.name: tensor.SerializeToString() for tensor in draft.constants}
         outputs = self._inferred(schema, node, types, data)
-        if known and not all(value.is_known for value in outputs):
-            raise Unfit("nobody knows its shape")
+        if not accept(outputs):
+            raise Unfit("what it gives is not wanted")
         self.values += [*draft.fed, *outputs]
         self.constants += draft.constants
         self.nodes.append(node)

@@ -24,8 +24,10 @@ class TensorFacts:
 
     @property
     def form(self) -> Form | None:
-        """Shape and type, where both are known."""
+        """Shape and type, where both are known; whether two free sizes are alike is not."""
         if self.shape is None or self.dtype is None:
+            return None
+        if any(n is None and axis != self.batch for axis, n in enumerate(self.shape)):
             return None
         return tuple(self.shape), self.dtype
 

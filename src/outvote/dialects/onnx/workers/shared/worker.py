@@ -15,6 +15,14 @@ from outvote.core.outputs import Outputs
 from outvote.core.states import State
 from outvote.dialects.onnx.nouns.node import origin_of, tensors_of
 from outvote.dialects.onnx.nouns.operators import ListOperators, OperatorsListed
+from outvote.dialects.onnx.nouns.requests import (
+    AttemptNode,
+    DrawNodes,
+    FormsInferred,
+    InferForms,
+    NodesDrawn,
+)
+from outvote.dialects.onnx.nouns.types import carrier
 from outvote.dialects.onnx.workers.shared.assemble import assemble
 from outvote.dialects.onnx.workers.shared.engine import Engine
 from outvote.dialects.onnx.workers.shared.runtime import Runtime
@@ -50,6 +58,9 @@ class OnnxWorker:
             ask.CloseSession: self.close_session,
             ask.TellDefaults: self.tell_defaults,
             ListOperators: self.list_operators,
+            DrawNodes: self.draw_nodes,
+            InferForms: self.infer_forms,
+            AttemptNode: self.attempt,
         }
 
     def is_gap(self, error: Exception) -> bool:
@@ -154,6 +165,26 @@ class OnnxWorker:
 
         return OperatorsListed(operators=told_operators(request.opset))
 
+    def draw_nodes(self, request: DrawNodes) -> NodesDrawn:
+        """New nodes behind the given tensors."""
+        from outvote.dialects.onnx.workers.draw.fragment import draw_nodes
+
+        return draw_nodes(request, self._context.blobs)
+
+    def infer_forms(self, request: InferForms) -> FormsInferred:
+        """What ONNX says of a model without running it."""
+        from outvote.dialects.onnx.workers.shared.infer import infer_forms
+
+        return infer_forms(request.model, self._context.blobs)
+
+    def attempt(self, request: AttemptNode) -> ask.LayerAttempted:
+        """Load and run a model that should be refused."""
+        model = request.model
+        feeds = [_ones(item.shape, item.dtype) for item in model.inputs]
+        found = self._engine.whole(model, feeds)
+        self._engine.forget()
+        return ask.LayerAttempted(shapes=[list(state.array.shape) for state in found])
+
     def _part(
         self, model: Model, feeds: list[State], jitter: int | None, shown: Sequence[Ref]
     ) -> list[State]:
@@ -179,6 +210,10 @@ def _portions(model: Model, data: Sequence[Array], batch: int) -> list[list[Stat
         ]
         for s in starts
     ]
+
+
+def _ones(shape: Sequence[int | None], dtype: str) -> State:
+    return State(np.ones([n or 1 for n in shape], carrier(dtype)), None, dtype)
 
 
 def _tensors(model: Model, name: str) -> list[Ref]:

@@ -11,30 +11,26 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.model import Layer
-from outvote.dialects.keras.mutate.neurons import (
-    layers_with_neurons,
-    neuron_count,
-    pick,
-    statistics,
-    with_columns,
-)
-from outvote.dialects.keras.mutate.tools import KerasTools
+from outvote.mutate.neurons import neurons_of, pick
 from outvote.mutate.subject import Subject
+from outvote.mutate.tools import Tools
 
 NAME, GROUP = "NAI", "lemon"
 TITLE = "neuron activation inverse"
+NEEDS = "neurons"
 
 
-def sites(subject: Subject, tools: KerasTools) -> Sequence[Layer]:
-    return layers_with_neurons(subject, tools.blobs)
+def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
+    return neurons_of(subject, tools).layers(subject)
 
 
-def apply(subject: Subject, site: Layer, tools: KerasTools, rng: np.random.Generator) -> Subject:
-    chosen = pick(neuron_count(site, tools.blobs), rng)
+def apply(subject: Subject, site: Layer, tools: Tools, rng: np.random.Generator) -> Subject:
+    neurons = neurons_of(subject, tools)
+    chosen = pick(neurons.count(site), rng)
 
     def negated(columns: Array) -> Array:
         changed = columns.copy()
         changed[:, chosen] *= -1
         return changed
 
-    return with_columns(subject, site, tools.blobs, negated, spare=statistics())
+    return neurons.changed(subject, site, negated)

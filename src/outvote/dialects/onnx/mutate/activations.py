@@ -1,0 +1,25 @@
+"""Nodes that are activation functions: LEMON's AFRm and AFRp act on them."""
+
+from __future__ import annotations
+
+from outvote.core.model import Layer
+from outvote.mutate.subject import Subject
+
+# Of one tensor, each without constants, all attributes with defaults.
+ACTIVATIONS = (
+    "Relu LeakyRelu Elu Selu Celu Gelu Sigmoid HardSigmoid HardSwish Tanh Softplus Softsign Mish "
+    "ThresholdedRelu Swish Softmax LogSoftmax Hardmax Exp Identity"
+).split()
+_NONE = ("Exp", "Identity")  # activations for whoever looks for one, but none that was meant so
+
+
+def activations_of(subject: Subject) -> list[Layer]:
+    """The nodes of a model that are activations."""
+    return [
+        layer
+        for layer in subject.model.layers
+        if layer.kind in ACTIVATIONS
+        and layer.kind not in _NONE
+        and subject.has_one_input(layer)
+        and subject.keeps_shape(layer)
+    ]

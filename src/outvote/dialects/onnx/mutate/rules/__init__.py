@@ -1,0 +1,1 @@
+"""The rules that know operators by name, one file each."""
