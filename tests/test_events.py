@@ -239,6 +239,18 @@ def test_a_folder_without_a_store_and_one_of_another_version_are_refused(tmp_pat
         Store(tmp_path, create=True)
 
 
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [("guess", "{}"), ("broken", "{}"), ("broken", "[1]"), ("broken", "{"), ("broken", '{"a": 1}')],
+)
+def test_an_event_that_nobody_wrote_is_one_sentence(kind: str, data: str, tmp_path: Path) -> None:
+    with closing(Store(tmp_path, create=True)) as store:
+        row = (1, 0.0, kind, data)
+        store._db.execute("INSERT INTO events (run, at, kind, data) VALUES (?, ?, ?, ?)", row)
+    with pytest.raises(UsageError, match=f"an event '{kind}' that cannot be read"):
+        run_report(ReportJob(tmp_path))
+
+
 def test_a_campaign_and_other_commands_share_a_folder(run: Run, tmp_path: Path) -> None:
     run(*CHECK, "a,b", code=0)
     campaign = run(*FUZZ, "a,b", "--budget", "8", code=0)

@@ -184,7 +184,16 @@ class Store:
             "WHERE :run IS NULL OR run = :run ORDER BY number",
             {"run": run},
         ).fetchall()
-        return [Told(row[0], row[1], event_of(row[2], json.loads(row[3]))) for row in found]
+        return [Told(row[0], row[1], self._event(row[2], row[3])) for row in found]
+
+    def _event(self, kind: str, data: str) -> Event:
+        try:
+            return event_of(kind, json.loads(data))
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise UsageError(
+                f"{self._path} holds an event {kind!r} that cannot be read: it was changed by hand, "
+                "or written by another version of outvote; run the command again in another folder"
+            ) from error
 
     @property
     def holds_campaign(self) -> bool:
