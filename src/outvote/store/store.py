@@ -191,8 +191,8 @@ class Store:
             return event_of(kind, json.loads(data))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise UsageError(
-                f"{self._path} holds an event {kind!r} that cannot be read: it was changed by hand, "
-                "or written by another version of outvote; run the command again in another folder"
+                f"{self._path} holds an event {kind!r} that cannot be read: it was changed by "
+                "hand, or written by another version; run the command again in another folder"
             ) from error
 
     @property
