@@ -65,6 +65,7 @@ def inconsistent() -> Data:
             "findings": [made["findings"][0]["fingerprint"]],
         }
     ]
+    made["twins"] = [twin("simplified", "spoilt", FAULTY), twin("int8", "precision", None)]
     made["examples"] = [example(17, "seven", "one"), example(42, "three", "eight")]
     return made
 
@@ -186,7 +187,25 @@ def result(
         "unique_inconsistencies": [],
         "clusters": [],
         "version_matrix": None,
+        "twins": [],
         "examples": [],
+    }
+
+
+def twin(name: str, verdict: str, spoilt: str | None) -> Data:
+    """A transformed model; node by node its error grows."""
+    return {
+        "target": f"twin:{name}",
+        "transformation": name,
+        "original": "onnxruntime",
+        "verdict": verdict,
+        "distance": 0.031,
+        "spoilt": spoilt,
+        "layers": [
+            {"layer": "stem", "kind": "Conv", "alone": 0.004, "carried": 0.004},
+            {"layer": FAULTY, "kind": "Gemm", "alone": 0.02, "carried": 0.031},
+            {"layer": "soft", "kind": "Softmax", "alone": None, "carried": 0.03},
+        ],
     }
 
 

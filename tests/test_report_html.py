@@ -62,8 +62,8 @@ def page(result: dict[str, Any]) -> Page:
 
 def test_sections_stand_in_order() -> None:
     found = page(report_example.inconsistent()).sections
-    expected = ["verdict", "findings", "map", "pairs", "patterns", "examples", "targets", "setting"]
-    assert found == expected
+    shown = ["findings", "twins", "map", "pairs", "patterns", "examples", "targets", "setting"]
+    assert found == ["verdict", *shown]
 
 
 def test_empty_sections_are_left_out() -> None:
@@ -206,6 +206,20 @@ def test_raw_scores_share_one_scale() -> None:
     answers = [{"target": "jax", "top": [["a", 12.0], ["b", -3.0]]}]
     shown = view.example({"input": 0, "truth": "a", "picture": None, "answers": answers})
     assert [bar["width"] for bar in shown["answers"][0]["bars"]] == [100, 0]
+
+
+def test_transformed_models_show_their_error_along_the_graph() -> None:
+    shown = rendered("html", report_example.inconsistent())
+    told = shown[shown.index('id="twins"') :]
+    assert '<span class="badge bad">spoilt</span>' in told
+    assert '<span class="badge good">as far off as its type explains</span>' in told
+    carried = told.partition('<polyline class="carried" points="')[2].partition('"')[0].split()
+    alone = told.partition('<polyline class="alone" points="')[2].partition('"')[0].split()
+    assert (len(carried), len(alone)) == (3, 2)
+    heights = [float(point.partition(",")[2]) for point in carried]
+    assert heights[1] < heights[2] < heights[0]  # the largest error stands highest
+    worst = told.partition("loses most")[2]
+    assert worst.index(report_example.FAULTY) < worst.index("stem")
 
 
 def test_several_maps_bring_a_choice() -> None:

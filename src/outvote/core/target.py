@@ -63,6 +63,7 @@ class Target:
     plain: str = ""  # the name without versions: `torch` of `keras==3.9.0/torch`
     capabilities: frozenset[str] = frozenset()  # see CAPABILITIES
     costs: frozenset[str] = frozenset()  # see COSTS
+    original: str = ""  # of a twin, which transforms models first: who runs them as they are
     config: Path | None = None  # the outvote.toml that defines it; None: it is built in
     # Kinds of layers (`*Conv*`) whose kernels are another library's: there it has no own vote.
     borrows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -5,17 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 
 from outvote.bench.noise import NoiseFloor
 from outvote.bench.reader import choose_reference
 from outvote.core.case import Case, balanced_batch
-from outvote.core.model import Model
+from outvote.core.model import Layer, Model
 from outvote.core.outputs import Outputs
 from outvote.core.target import Outcome, Run, Target
-from outvote.findings.finding import Finding, findings_from_failures, findings_from_faults
+from outvote.findings.finding import (
+    Finding,
+    cause_of,
+    findings_from_failures,
+    findings_from_faults,
+)
 from outvote.judge.compare import Comparison, Settings
 from outvote.judge.observation import kind_of
+from outvote.judge.precision import coarser
 from outvote.judge.rows import DecisionRow, Words, first, sentence
 from outvote.judge.tolerance import LOST_DIGITS
 from outvote.judge.vote import Vote, vote
@@ -117,7 +122,7 @@ class Blame:
     ) -> list[Finding]:
         """A finding for every inconsistent pair that rounding does not explain; each cause once."""
         apart = [p for p in comparisons if p.inconsistent and p.targets not in explained]
-        voted = self._vote({pair.targets for pair in apart})
+        voted = self._vote([p.targets for p in comparisons if p not in apart])
         found: dict[str, Finding] = {}
         while apart:
             pair = max(apart, key=lambda p: len(set(p.targets) & set(voted.outvoted)))
@@ -139,7 +144,7 @@ class Blame:
         finished = {
             name: target
             for name, target in self._finished.items()
-            if name in pair.targets or not target.compiles_slowly
+            if name in pair.targets or not (target.compiles_slowly or target.original)
         }
         agreeing = [name for name in voted.majority if name in finished]
         reference = choose_reference(agreeing or list(finished), finished)
@@ -151,7 +156,42 @@ class Blame:
             found = [finding for finding in faults if set(finding.targets) & set(pair.targets)]
             if found or len(whole) <= 1:
                 break
+        if found and all(finding.triage == "precision" for finding in found):
+            found += self._beyond_precision(pair, voted, located, noise)
         return found or [self._whole_graph(pair, voted, located, noise)]
+
+    def _beyond_precision(
+        self, pair: Comparison, voted: Vote, located: Localization, noise: NoiseFloor | None
+    ) -> list[Finding]:
+        """What adds up, in layers that a target's own precision explains, to more than it does."""
+        index = self._worst_input(pair, noise)
+        whole = self._whole(pair, voted, noise, index)
+        suspect = whole.suspect
+        setting = coarser(self.pool.start([suspect])[suspect].reply.precision)
+        layer = _growth(self.case.model, located.carried.get(suspect, {}))
+        if setting is None or layer is None or whole.kind != "inconsistency":
+            return []
+        if not whole.explained or setting.explains(whole.distance / whole.explained, layer):
+            return []
+        decided = bool(whole.outvoted)
+        finding = Finding(
+            kind="inconsistency",
+            title=f"{suspect} differs by {whole.distance:.2g} (relative), more than {setting.name} "
+            f"explains; most of it comes in at {layer.kind} layer {layer.name!r}",
+            reason=f"Every layer alone is off by no more than {setting.name} explains. Rounding in "
+            f"float32 moves the outputs by {whole.explained:.2g}. {voted.reason}.",
+            targets=(suspect,) if decided else pair.targets,
+            accused=suspect if decided else None,
+            triage="bug" if decided else "unknown",
+            dialect=self.case.model.dialect,
+            layer=layer,
+            distance=whole.distance,
+            metric="relative",
+            inputs=tuple(self._one(index)),
+            library=cause_of(self.pool.targets[suspect], layer.kind) if decided else None,
+            localization=located,
+        )
+        return [finding]
 
     def _worst_input(self, pair: Comparison, noise: NoiseFloor | None) -> int:
         """Farthest apart, of the inputs that rounding does not explain."""
@@ -173,10 +213,9 @@ class Blame:
         inputs = self.case.data.take(indices)
         return localize(self.pool, self.case.model, inputs, reference, targets, self.settings)
 
-    def _vote(self, apart: Collection[Pair]) -> Vote:
+    def _vote(self, agreements: Sequence[Pair]) -> Vote:
         """Who is outvoted by the model's outputs; pairs explained by rounding agree."""
         targets = self._finished
-        agreements = [pair for pair in combinations(targets, 2) if pair not in apart]
         borrowed = next(
             (
                 layer.kind
@@ -232,7 +271,7 @@ class Blame:
             targets=(accused,) if accused else finding.targets,
             accused=accused,
             layer=layer,
-            library=self.pool.targets[accused].library if accused else None,
+            library=cause_of(self.pool.targets[accused], None) if accused else None,
         )
 
     def _whole(
@@ -253,6 +292,17 @@ class Blame:
         """Findings stand in the order of their layers; those without one come last."""
         names = [layer.name for layer in self.case.model.layers]
         return names.index(finding.layer.name) if finding.layer else len(names)
+
+
+def _growth(model: Model, carried: Mapping[str, float]) -> Layer | None:
+    """The layer in which the error of a target's own tensors grows most; None: none is known."""
+    grown = {
+        layer.name: carried[layer.name]
+        - max((carried.get(n, 0.0) for n in layer.inputs), default=0)
+        for layer in model.layers
+        if math.isfinite(carried.get(layer.name, math.nan))
+    }
+    return model.layer(max(grown, key=lambda name: grown[name])) if grown else None
 
 
 def told_by(finding: Finding) -> set[str]:

@@ -167,16 +167,21 @@ def _classes(matter: Mapping[str, Any]) -> dict[str, Any]:
 def findings_from_faults(
     localization: Localization, targets: Mapping[str, Target], inputs: Sequence[int]
 ) -> list[Finding]:
-    """One finding per (accused library, layer kind, kind of failure), first faulty layer first."""
-    grouped: dict[tuple[str | None, str, str], list[Fault]] = {}
+    """One finding per (accused library, layer kind, kind of failure), first faulty layer first.
+
+    What a target's own precision explains stands apart: behind it may be what it does not.
+    """
+    grouped: dict[tuple[str | None, str, str, str], list[Fault]] = {}
     for fault in localization.faults:
         for library in _accused_libraries(fault, targets):
             accused = _guilty(fault, library, targets)[:1]
-            kind = fault.deed_of(*accused or (None,)).kind
-            grouped.setdefault((library, fault.layer.kind, kind), []).append(fault)
+            deed = fault.deed_of(*accused or (None,))
+            own_precision = deed.triage == "precision"  # then it is one cause, whatever the layers
+            layer_kind = "" if own_precision else fault.layer.kind
+            grouped.setdefault((library, layer_kind, deed.kind, deed.triage), []).append(fault)
     return [
-        _from_fault(faults[0], library, len(faults) - 1, localization, targets, inputs)
-        for (library, _, _), faults in grouped.items()
+        _from_fault(faults[0], library, faults[1:], localization, targets, inputs)
+        for (library, *_), faults in grouped.items()
     ]
 
 
@@ -194,16 +199,18 @@ def _guilty(fault: Fault, library: str | None, targets: Mapping[str, Target]) ->
 
 
 def cause_of(target: Target, layer_kind: str | None) -> str:
-    """Whose code is at fault: a setup script's, or the library's that computes such layers."""
+    """Whose code is at fault: a setup script's, a transformation's, or that of who computes."""
     if target.setup is not None:
         return f"{target.library} with {target.setup.name}"
+    if target.original:
+        return f"{target.mode} by {target.package}"
     return target.implementation_of(layer_kind)
 
 
 def _from_fault(
     fault: Fault,
     library: str | None,
-    same_kind: int,
+    others: Sequence[Fault],
     localization: Localization,
     targets: Mapping[str, Target],
     inputs: Sequence[int],
@@ -229,9 +236,11 @@ def _from_fault(
         f"The layer was run alone on each target with the tensors of {localization.reference}; "
         f"{fault.vote.reason}. Rounding of its input explains at most {fault.tolerance:.2g}."
     )
-    if same_kind:
-        more = f"layer{'s' * (same_kind > 1)}"
-        reason += f" {same_kind} more {layer.kind} {more} show{'s' * (same_kind == 1)} the same."
+    if others:
+        kinds = {layer.kind, *(other.layer.kind for other in others)}
+        named = f"{layer.kind} " if len(kinds) == 1 else ""
+        more, one = f"{len(others)} more {named}layer{'s' * (len(others) > 1)}", len(others) == 1
+        reason += f" {more} show{'s' * one} the same."
     return Finding(
         kind=deed.kind,
         title=title,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.outputs import Outputs
+from outvote.core.target import Target
 from outvote.core.truth import Truth
 from outvote.judge.distances import accuracy, distance_relative
 from outvote.judge.metrics import Rivals, all_metrics
@@ -99,13 +100,28 @@ class Comparison:
 
 
 def compare_all(
-    outputs: Mapping[str, Outputs], truth: Truth, settings: Settings
+    outputs: Mapping[str, Outputs],
+    truth: Truth,
+    settings: Settings,
+    pairs: Iterable[tuple[str, str]] | None = None,
 ) -> list[Comparison]:
-    """Every pair of targets, in the order given."""
+    """These pairs of targets, or every one, in the order given."""
     return [
         compare((a, b), outputs[a], outputs[b], truth, settings)
-        for a, b in combinations(outputs, 2)
+        for a, b in (combinations(outputs, 2) if pairs is None else pairs)
     ]
+
+
+def pairs_of(targets: Mapping[str, Target]) -> list[tuple[str, str]]:
+    """Which targets are held against each other: all, but a twin against its original alone."""
+
+    def is_held(a: Target, b: Target) -> bool:
+        if a.original and b.original:
+            return False
+        twin, other = (a, b) if a.original else (b, a)
+        return not twin.original or twin.original not in targets or twin.original == other.name
+
+    return [(a, b) for a, b in combinations(targets, 2) if is_held(targets[a], targets[b])]
 
 
 def compare(

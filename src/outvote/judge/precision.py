@@ -10,8 +10,14 @@ from outvote.core.model import Layer
 from outvote.judge.tolerance import PLACE
 
 # One last place of the arithmetic that hardware puts in the place of float32. TF32 has the
-# exponent of float32 and the mantissa of float16.
-_PLACE = {"tf32": 2.0**-10, "bf16": PLACE["bfloat16"], "f16": PLACE["float16"]}
+# exponent of float32 and the mantissa of float16. Tensors quantised to int8 have 128 steps from
+# zero to the largest.
+_PLACE = {
+    "tf32": 2.0**-10,
+    "bf16": PLACE["bfloat16"],
+    "f16": PLACE["float16"],
+    "int8": 2.0**-7,
+}
 
 
 @dataclass(frozen=True)

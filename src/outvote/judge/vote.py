@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from outvote.core.target import Target
@@ -41,6 +41,9 @@ def vote(
     told = " against ".join(f"{', '.join(g)}" for g in groups)
     if len(groups) == 1:
         return Vote(groups, (), f"all agree: {told}")
+    original = _original(groups, targets)
+    if original is not None:
+        return Vote(groups, original, f"a transformed model must agree with its original: {told}")
     counts = [len(found) for found in libraries]
     best = max(counts)
     if best < 2:
@@ -49,6 +52,17 @@ def vote(
         return Vote(groups, (), f"cannot be decided, the votes are tied: {told}")
     winner = groups[counts.index(best)]
     return Vote(groups, winner, f"{best} independent implementations agree: {told}")
+
+
+def _original(
+    groups: Sequence[tuple[str, ...]], targets: Mapping[str, Target]
+) -> tuple[str, ...] | None:
+    """The group that all others are transformations of; None where others differ too."""
+    for group in groups:
+        others = [targets[name] for other in groups if other != group for name in other]
+        if all(target.original in group for target in others):
+            return group
+    return None
 
 
 def _groups(names: list[str], agreements: Iterable[tuple[str, str]]) -> tuple[tuple[str, ...], ...]:

@@ -18,6 +18,7 @@ from outvote.core.states import State
 from outvote.core.target import Target
 from outvote.judge.compare import Settings, distance, only_width_differs
 from outvote.judge.observation import Observation, kind_of, kind_of_failure, observed
+from outvote.judge.precision import Coarser, coarser
 from outvote.judge.rounding import Rounding, layer_rounding
 from outvote.judge.tolerance import terms_of
 from outvote.judge.vote import Vote
@@ -73,7 +74,14 @@ def judge_step(
     seen = observed(given, step.isolated, step.failed, rounding, targets, step.layer.kind)
     if seen.kind is None:
         return rounding, None
-    return rounding, _fault(step, seen)
+    return rounding, _fault(step, seen, _declared(pool, seen))
+
+
+def _declared(pool: Pool, seen: Observation) -> dict[str, Coarser]:
+    """Who of the outvoted says that it computes in fewer bits."""
+    hellos = pool.start(seen.vote.outvoted)
+    told = {name: coarser(run.reply.precision) for name, run in hellos.items() if run.ok}
+    return {name: setting for name, setting in told.items() if setting is not None}
 
 
 def asking_alone(pool: Pool, names: Sequence[str], layer: Layer, given: Sequence[State]) -> Ask:
@@ -89,9 +97,9 @@ def asking_alone(pool: Pool, names: Sequence[str], layer: Layer, given: Sequence
     return ask
 
 
-def _fault(step: Step, seen: Observation) -> Fault:
+def _fault(step: Step, seen: Observation, declared: Mapping[str, Coarser]) -> Fault:
     failures = {name: run.message for name, run in step.failed.items()}
-    deeds = {name: _deed(step, name, seen) for name in seen.vote.outvoted}
+    deeds = {name: _deed(step, name, seen, declared.get(name)) for name in seen.vote.outvoted}
     return Fault(
         step.layer,
         step.given,
@@ -105,7 +113,7 @@ def _fault(step: Step, seen: Observation) -> Fault:
     )
 
 
-def _deed(step: Step, name: str, seen: Observation) -> Deed:
+def _deed(step: Step, name: str, seen: Observation, setting: Coarser | None) -> Deed:
     if name in step.failed:
         return Deed(kind_of_failure(step.failed[name]), 0.0)
     own = step.isolated[name]
@@ -116,4 +124,6 @@ def _deed(step: Step, name: str, seen: Observation) -> Deed:
     if kind == "shape":
         harmless = only_width_differs(winners[0], own)
         return Deed(kind, 0.0, "difference" if harmless else "bug")
-    return Deed(kind, distance(winners[0], own))
+    times = seen.rounding.gap(winners[0], own).times
+    own_precision = kind == "inconsistency" and setting and setting.explains(times, step.layer)
+    return Deed(kind, distance(winners[0], own), "precision" if own_precision else "bug")

@@ -26,6 +26,8 @@ class Localization:
     shapes: Mapping[str, tuple[int, ...]]
     faults: tuple[Fault, ...]  # in topological order
     left_out: Mapping[str, str] = field(default_factory=dict)  # target -> why, and from where on
+    # Like `isolated`, but from each target's own tensors: errors of earlier layers included.
+    carried: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
     @property
     def compared(self) -> int:
@@ -47,6 +49,7 @@ def localize(
     first_only = any(target.compiles_slowly for target in targets.values())
     delta: dict[str, dict[str, float]] = {name: {} for name in others}
     alone: dict[str, dict[str, float]] = {name: {} for name in others}
+    carried: dict[str, dict[str, float]] = {name: {} for name in others}
     tolerances: dict[str, float] = {}
     shapes: dict[str, tuple[int, ...]] = {}
     faults: list[Fault] = []
@@ -60,6 +63,7 @@ def localize(
         for other in others:
             if other in step.own:
                 delta[other][name] = deviation(step.own[reference], step.own[other])
+                carried[other][name] = distance(step.own[reference], step.own[other])
         rounding, fault = judge_step(pool, step, targets, settings)
         tolerances[name] = rounding.tolerance
         for other, found in step.isolated.items():
@@ -67,13 +71,18 @@ def localize(
                 alone[other][name] = distance(step.isolated[reference], found)
         shapes[name] = step.own[reference].arrays[0].shape if step.own[reference].arrays else ()
         if fault is not None:
-            alike = (fault.kind, fault.layer.kind, fault.vote.outvoted)
-            known = alike in {(f.kind, f.layer.kind, f.vote.outvoted) for f in faults}
+            known = _cause(fault) in map(_cause, faults)
             # Tensors are kept as evidence for the first of a kind alone: memory stays bounded.
             faults.append(replace(fault, given=(), outputs={}) if known else fault)
             if first_only:
                 break
     introductions = {name: introduction(model, delta[name]) for name in others}
     return Localization(
-        reference, introductions, alone, tolerances, shapes, tuple(faults), left_out
+        reference, introductions, alone, tolerances, shapes, tuple(faults), left_out, carried
     )
+
+
+def _cause(fault: Fault) -> tuple[object, ...]:
+    """What makes faults of several layers one."""
+    triages = tuple(fault.deed_of(name).triage for name in fault.vote.outvoted)
+    return fault.kind, fault.layer.kind, fault.vote.outvoted, triages

@@ -18,15 +18,16 @@ from outvote.run.pool import Pool
 def first_deviating_layer(
     pool: Pool, model: Model, inputs: Sequence[Array], targets: tuple[str, str], settings: Settings
 ) -> Layer | None:
-    """The first layer whose output differs when the model is cut off after it; None if none does.
+    """The first layer after which a model that is cut off differs; None if none does.
 
     Each cut is compiled as one graph, and held to its own noise. The search halves the model, so
-    that it takes a difference to stay once it is there, as differences do that reach the output.
-    A cut that one of the two cannot run is no evidence: where one is met, no layer is named.
+    that it takes a difference to stay once it is there, as differences do that reach the output:
+    a cut gives all tensors that are read behind it, in one of which the difference must be. A cut
+    that one of the two cannot run is no evidence: where one is met, no layer is named.
     """
 
     def deviates(position: int) -> bool | None:
-        cut = prefix(model, position)
+        cut = _front(model, position)
         found = asking(pool, cut, inputs, targets)([None])[0]
         if len(found) < len(targets):
             return None
@@ -60,11 +61,22 @@ def _agree(
 
 def prefix(model: Model, position: int) -> Model:
     """The model cut off after one layer: what that layer needs, and no more."""
-    needed = {model.layers[position].name}
+    return _cut(model, position, [Ref(model.layers[position].name)])
+
+
+def _front(model: Model, position: int) -> Model:
+    """The model cut off after one layer, with all that is read of it behind the cut."""
+    made = {layer.name for layer in model.layers[: position + 1]}
+    later = [ref for layer in model.layers[position + 1 :] for ref in layer.refs()]
+    read = [ref for ref in (*model.outputs, *later) if ref.producer in made]
+    return _cut(model, position, [Ref(model.layers[position].name), *read])
+
+
+def _cut(model: Model, position: int, outputs: Sequence[Ref]) -> Model:
+    needed = {ref.producer for ref in outputs}
     kept: list[Layer] = []
     for layer in reversed(model.layers[: position + 1]):
         if layer.name in needed:
             kept.append(layer)
             needed.update(layer.inputs)
-    end = Ref(model.layers[position].name)
-    return replace(model, layers=owned(reversed(kept)), outputs=(end,))
+    return replace(model, layers=owned(reversed(kept)), outputs=tuple(dict.fromkeys(outputs)))

@@ -71,6 +71,23 @@ def choose_for(
     return choose(names, known_targets(config, wing), wing.targets.DEFAULT)
 
 
+def with_twins(
+    targets: Sequence[Target], names: Sequence[str], known: Mapping[str, Target]
+) -> list[Target]:
+    """The targets, transformations of models by name, and who runs the originals."""
+    twins = {target.mode: target for target in known.values() if target.original}
+    if names and not twins:
+        spoken = " or ".join(sorted({target.dialect for target in known.values()}))
+        raise UsageError(f"--twins: there are no transformations of models of {spoken}")
+    for name in names:
+        if name not in twins:
+            raise UsageError(f"--twins {name!r} is unknown; choose from {', '.join(twins)}")
+    wanted = [twins[name] for name in names]
+    there = {target.name for target in targets}
+    added = dict.fromkeys(n for twin in wanted for n in (twin.original, twin.name))
+    return [*targets, *choose([name for name in added if name not in there], known)]
+
+
 def require_trusted(targets: Iterable[Target], config: Config, named_by: str) -> None:
     """Refuse targets that a file and not the user names, if a file that was only found has them.
 

@@ -58,7 +58,9 @@ class Examiner:
         specimens = self._specimens(finding, model, inputs)
         for specimen in specimens:
             examined = self._with_one(finding, specimen) or self._with(finding, specimen)
-            if examined is not None:
+            # What adds up in many layers is not settled by one of them.
+            is_part = finding.fault is None and specimen is not specimens[-1]
+            if examined is not None and not (is_part and examined.triage == "precision"):
                 return examined
         if finding.kind == "inconsistency" and self._is_rounding(specimens[0]):
             reason = f"{finding.reason} Looked at again, rounding explains it."

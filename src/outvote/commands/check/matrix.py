@@ -57,10 +57,12 @@ def _cell(
     for name in sides:
         if name not in runs or not runs[name].ok:
             return runs[name].outcome.value if name in runs else "not run"
-    found = compared[frozenset(sides)]
+    found = compared.get(frozenset(sides))
+    if found is None:
+        return None
     if found["mismatch"]:
         return "shape"
     if not found["inconsistent"]:
-        return "rounding" if found["explained"] else "consistent"
+        return str(found["explained"] or "consistent")
     ids = [u["id"] for u in uniques if sorted(sides) in [sorted(p) for p in u["pairs"]]]
     return ", ".join(ids)

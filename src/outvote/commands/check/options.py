@@ -26,6 +26,8 @@ examples:
       a patched library ([targets.patched] with a setup script) against released ones
   outvote check model.onnx --dim batch=4
       an ONNX graph on ONNX Runtime, OpenVINO, OpenCV and the reference (docs/onnx.md)
+  outvote check model.onnx --twins simplified,fp16,int8
+      the same graph as tools have transformed it: where do they spoil it?
   outvote check model.keras --known known.toml --fail-on bug
       in CI: exit 1 only for bugs that known.toml does not list (docs/gate.md)
 """
@@ -47,6 +49,13 @@ def add(commands: Any) -> None:
     parser.add_argument("--weights", type=Path, metavar="FILE", help="weights of a .json model")
     blocks.add_data(parser, ".npz with x (or x0, x1, ...) and optionally y; default: random inputs")
     blocks.add_targets(parser, "default: tensorflow, jax, torch, openvino, as far as installed")
+    parser.add_argument(
+        "--twins",
+        type=values.names,
+        default=[],
+        metavar="T,...",
+        help="an .onnx model transformed, too: simplified, slim, opset, fp16, int8, qdq, optimised",
+    )
     blocks.add_out(parser)
     blocks.add_config(parser)
     blocks.add_find_links(parser)
@@ -116,7 +125,7 @@ def job_of(options: argparse.Namespace) -> Job:
     from outvote.commands.check.job import Job
     from outvote.core.dialect import dialect_of
     from outvote.judge.compare import METRICS, Settings
-    from outvote.targets.choose import choose_for
+    from outvote.targets.choose import choose_for, known_targets, with_twins
 
     metrics = tuple(options.metric or METRICS)
     for name in metrics:
@@ -126,9 +135,10 @@ def job_of(options: argparse.Namespace) -> Job:
     config = blocks.config_of(options)
     gate = blocks.gate_of(options, config.folder)
     wing = dialect_of(options.model)
+    targets = choose_for(wing, options.targets, config)
     return Job(
         model=options.model,
-        targets=tuple(choose_for(wing, options.targets, config)),
+        targets=tuple(with_twins(targets, options.twins, known_targets(config, wing))),
         weights=options.weights,
         data=options.data,
         settings=Settings(

@@ -9,6 +9,7 @@ import numpy as np
 
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.matrix import plain_of, version_matrix
+from outvote.commands.check.twins import twins_result
 from outvote.core.arrays import Array
 from outvote.core.case import Case
 from outvote.core.result import head, moment, number, picture, target_head
@@ -66,6 +67,7 @@ def check_result(checked: Checked) -> dict[str, Any]:
         "unique_inconsistencies": unique,
         "clusters": _clusters(unique, checked.findings),
         "version_matrix": version_matrix(checked.job.targets, checked.runs, comparisons, unique),
+        "twins": twins_result(checked),
         "examples": _examples(case, checked),
     }
 
@@ -117,11 +119,11 @@ def _target(name: str, case: Case, checked: Checked) -> dict[str, Any]:
 
 
 def _comparison(pair: Comparison, case: Case, checked: Checked) -> dict[str, Any]:
-    explained = pair.targets in checked.explained
+    explained = _explained(pair, checked)
     return {
         "targets": list(pair.targets),
         "inconsistent": pair.inconsistent and not explained,
-        "explained": "rounding" if explained else None,
+        "explained": explained,
         "mismatch": pair.mismatch,
         "noise": checked.noise.largest() if checked.noise and pair.inconsistent else None,
         "worst_input": pair.worst_input,
@@ -142,6 +144,20 @@ def _comparison(pair: Comparison, case: Case, checked: Checked) -> dict[str, Any
     }
 
 
+def _explained(pair: Comparison, checked: Checked) -> str | None:
+    """Why a pair that differs is not inconsistent: rounding, or one's own, coarser precision."""
+    if not pair.inconsistent:
+        return None
+    if pair.targets in checked.explained:
+        return "rounding"
+    about = [
+        f.triage
+        for f in checked.findings
+        if set(pair.targets) & ({f.accused} if f.accused else set(f.targets))
+    ]
+    return "precision" if about and set(about) == {"precision"} else None
+
+
 def _accuracy_difference(pair: Comparison, case: Case, checked: Checked) -> dict[str, float] | None:
     both = [top_k_accuracies(case.truth, checked.outputs[n].rows[0]) for n in pair.targets]
     if both[0] is None or both[1] is None or pair.mismatch is not None:
@@ -159,7 +175,7 @@ def _unique(checked: Checked) -> list[dict[str, Any]]:
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for pair in checked.comparisons:
         for m in pair.measured:
-            if not m.inconsistent or pair.targets in checked.explained:
+            if not m.inconsistent or _explained(pair, checked):
                 continue
             sides = sorted(plain[name] for name in pair.targets) if versions else []
             key = (m.name, m.output, m.pattern.counts, *sides)
@@ -220,7 +236,7 @@ def _examples(case: Case, checked: Checked) -> list[dict[str, Any]]:
     for finding in checked.findings:
         indices.update(dict.fromkeys(finding.inputs[:2]))
     for pair in checked.comparisons:
-        if pair.inconsistent and pair.targets not in checked.explained:
+        if pair.inconsistent and not _explained(pair, checked):
             indices.setdefault(pair.worst_input)
     shown = [index for index in indices if index < case.data.count]  # a batch may be empty
     return [_example(index, case, checked) for index in shown[:_EXAMPLES]]

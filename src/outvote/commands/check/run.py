@@ -28,7 +28,7 @@ from outvote.core.target import Run, Target
 from outvote.findings.blame import Blame, amplified_rounding
 from outvote.findings.evidence import write_evidence
 from outvote.findings.finding import Finding
-from outvote.judge.compare import Comparison, compare_all
+from outvote.judge.compare import Comparison, compare_all, pairs_of
 from outvote.judge.distances import spread
 from outvote.judge.precision import coarser
 from outvote.judge.tolerance import CHAOTIC, HARDLY
@@ -126,7 +126,7 @@ class Check:
         checked = self.checked
         self.run_everywhere()
         self.locate_failures()
-        checked.comparisons = compare_all(checked.outputs, self.case.truth, self.job.settings)
+        checked.comparisons = self.compared()
         unclear = [pair for pair in checked.comparisons if pair.inconsistent]
         if unclear:
             self.explain(unclear)
@@ -145,7 +145,13 @@ class Check:
         checked = self.checked
         checked.interrupted = True
         if not checked.comparisons:
-            checked.comparisons = compare_all(checked.outputs, self.case.truth, self.job.settings)
+            checked.comparisons = self.compared()
+
+    def compared(self) -> list[Comparison]:
+        """Those that finished, pair by pair."""
+        outputs = self.checked.outputs
+        pairs = pairs_of({name: self.targets[name] for name in outputs})
+        return compare_all(outputs, self.case.truth, self.job.settings, pairs)
 
     def run_everywhere(self) -> None:
         """The whole case on every target."""

@@ -27,6 +27,8 @@ def show_check(result: dict[str, Any], folder: Path | None, screen: Screen) -> N
         screen.print(_pairs_table(result))
     if result["version_matrix"]:
         screen.print(_versions_table(result["version_matrix"]))
+    if result.get("twins"):
+        screen.print(_twins_table(result["twins"]))
     screen.warnings(result)
     for finding in new_ones(result):
         screen.print(f"[bold]{escape(finding['triage'])}[/] {escape(finding['title'])}")
@@ -68,7 +70,7 @@ def _pairs_table(result: dict[str, Any]) -> Table:
 def _pair(pair: dict[str, Any]) -> list[str | Text]:
     verdict = coloured("consistent", "green")
     if pair["explained"]:
-        verdict = coloured("rounding", "yellow")
+        verdict = coloured(pair["explained"], "yellow")
     elif pair["inconsistent"]:
         verdict = coloured("inconsistent", "red")
     distances = ", ".join(
@@ -76,6 +78,25 @@ def _pair(pair: dict[str, Any]) -> list[str | Text]:
         for m in pair["metrics"]
     )
     return [" / ".join(pair["targets"]), verdict, pair["mismatch"] or distances]
+
+
+def _twins_table(twins: list[dict[str, Any]]) -> Table:
+    """Transformed models: as far off as their type explains, or spoilt, and where they lose."""
+    rows = []
+    for twin in twins:
+        lost = sorted((la for la in twin["layers"] if la["alone"]), key=lambda la: -la["alone"])
+        good = twin["verdict"] in ("agrees", "rounding", "precision")
+        rows.append(
+            [
+                twin["target"],
+                coloured(twin["verdict"], "green" if good else "red"),
+                "" if twin["distance"] is None else f"{twin['distance']:.2g}",
+                twin["spoilt"] or "",
+                ", ".join(f"{la['layer']} {la['alone']:.2g}" for la in lost[:3]),
+            ]
+        )
+    headings = ("transformed", "verdict", "distance", "spoilt at", "nodes that lose most, alone")
+    return table("Transformed models", headings, rows)
 
 
 def _versions_table(matrix: dict[str, Any]) -> Table:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from outvote.run.pool import Pool
 from outvote.triage.plain import expression
 
 _TEMPLATES = Path(__file__).parent / "templates"  # repro.py, and how each runtime runs a graph
+_TWINS = Path(__file__).parent / "workers" / "twins"
 _LEVELS = {
     "eager": "ORT_DISABLE_ALL",
     "basic": "ORT_ENABLE_BASIC",
@@ -93,6 +94,7 @@ def _filled(
 ) -> str:
     kinds = sorted({target.worker for target in shown.values()})
     runners = [(_TEMPLATES / f"{kind}.py.txt").read_text(encoding="utf-8") for kind in kinds]
+    runners += _transformations(shown.values())
     table = ", ".join(f'"{kind}": {kind}' for kind in kinds)
     told = [f"    {name!r}: {_environment(name, target)!r}," for name, target in shown.items()]
     return filled(
@@ -111,10 +113,19 @@ def _filled(
     )
 
 
+def _transformations(targets: Iterable[Target]) -> list[str]:
+    """The text of what twins do with a graph first, by name: it needs nothing of ours."""
+    names = dict.fromkeys(target.mode for target in targets if target.original)
+    texts = {name: (_TWINS / f"{name}.py").read_text(encoding="utf-8") for name in names}
+    return [f"TWINS = {texts!r}"] if texts else []
+
+
 def _environment(name: str, target: Target) -> dict[str, str]:
     env = {"TARGET": name, "RUNTIME": target.worker, **target.env}
     if target.worker == "onnxruntime":
         env["LEVEL"] = _LEVELS[target.mode]
+    if target.original:
+        env["TWIN"] = target.mode
     if target.mode == "fast":
         env["FAST"] = "1"
     if target.python is not None:

@@ -58,6 +58,28 @@ _ORT = _runtime(
 )
 # It takes float64, says float64, and computes in float32.
 _OPENVINO = _runtime("openvino:onnx", "openvino", worker="openvino", extra="openvino")
+# What each transformation is made with; a twin must agree with its original on ONNX Runtime.
+_TOOLS = {"simplified": "onnxsim", "slim": "onnxslim", "opset": "onnx"}
+_BY_ONNXRUNTIME = ("fp16", "int8", "qdq", "optimised")
+TWINS = (*_TOOLS, *_BY_ONNXRUNTIME)
+
+
+def _twin(name: str) -> Target:
+    tool = _TOOLS.get(name, _ORT.package)
+    return replace(
+        _ORT,
+        name=f"twin:{name}",
+        worker="twin",
+        mode=name,
+        original=_ORT.name,
+        packages=tuple(dict.fromkeys((*_ORT.packages, tool))),
+        package=tool,
+        extra="twins",
+        capabilities=_ALL,
+        costs=_GRAPH,
+    )
+
+
 BUILT_IN: Mapping[str, Target] = {
     target.name: target
     for target in (
@@ -68,6 +90,7 @@ BUILT_IN: Mapping[str, Target] = {
         _mode(_OPENVINO, "fast"),
         _runtime("opencv", "cv2", worker="opencv", extra="opencv"),
         _runtime(_READER, "onnx", worker="reference", extra="onnx", wide=True, costs=frozenset()),
+        *map(_twin, TWINS),
     )
 }
 DEFAULT = ("onnxruntime", "openvino:onnx", "opencv", _READER)
@@ -77,11 +100,12 @@ SEARCHED = ("onnxruntime", "opencv", _READER)
 def with_versions(base: Target, requirements: tuple[str, ...], name: str) -> Target:
     """A target with other releases, in an environment of its own; it reads no files there."""
     asked = merged(base.requirements, requirements)
+    needed = ("onnx", _DISTRIBUTIONS.get(base.library, base.library), base.package)
     return replace(
         base,
         name=name,
         requirements=merged(_numpy_for(asked), asked),
-        packages=tuple(dict.fromkeys(("onnx", base.package))),
+        packages=tuple(dict.fromkeys(needed)),
         plain=base.plain or base.name,
     )
 

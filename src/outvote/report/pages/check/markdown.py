@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from outvote.report import wording
+from outvote.report.pages.check.twins import title, worst_layers
 from outvote.report.tables import bold, code, escape, marked, section, table
 
 _TARGETS = ("target", "versions", "outcome", "top-1", "time", "memory")
@@ -17,6 +18,7 @@ def sections(result: dict[str, Any]) -> list[str]:
         versions(result),
         findings(result),
         known_findings(result),
+        twins_section(result),
         pairs(result),
     ]
 
@@ -103,6 +105,33 @@ def _smallest(item: dict[str, Any]) -> list[str]:
         told = f"{evidence['shown_again']} of {evidence['fresh_workers']}"
         facts.append(f"in fresh workers: {told} times")
     return facts
+
+
+def twins_section(result: dict[str, Any]) -> str:
+    """Transformed models: what became of each, and the nodes that lose most."""
+    found = result.get("twins") or []
+    if not found:
+        return ""
+    rows = [
+        [
+            code(twin["target"]),
+            title(twin),
+            wording.number(twin["distance"]),
+            code(twin["spoilt"]) if twin["spoilt"] else "–",
+        ]
+        for twin in found
+    ]
+    lines = table(("transformation", "verdict", "distance", "first spoilt node"), rows)
+    for twin in found:
+        worst = worst_layers(twin)
+        if worst:
+            lost = [
+                [code(la["layer"]), la["kind"], *map(wording.number, (la["alone"], la["carried"]))]
+                for la in worst
+            ]
+            headings = (f"{twin['target']} loses most in", "operator", "alone", "carried along")
+            lines += table(headings, lost)
+    return section("Transformed models", lines)
 
 
 def versions(result: dict[str, Any]) -> str:

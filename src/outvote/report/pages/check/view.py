@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from outvote.report import wording
 from outvote.report.page import Page, page_scripts
+from outvote.report.pages.check.twins import twins
 
 Data = dict[str, Any]
 
@@ -29,6 +30,7 @@ def page(result: Data) -> Page:
         "patterns": patterns(result),
         "examples": [example(item) for item in result.get("examples") or []],
         "accuracy": accuracy_columns(result["targets"]),
+        "twins": twins(result),
     }
     return Page(values, page_scripts() if maps else (), map_data(maps))
 

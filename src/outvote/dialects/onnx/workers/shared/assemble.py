@@ -47,6 +47,7 @@ class Assembled:
     inputs: tuple[Input, ...]
     outputs: tuple[str, ...]
     external: bool = False
+    own: int = 0  # how many of the outputs are the model's; the others are shown for once
 
     @contextmanager
     def stored(self, blobs: Path) -> Iterator[bytes | Path]:
@@ -68,7 +69,8 @@ def assemble(model: Model, blobs: BlobStore, shown: Sequence[Ref] = ()) -> Assem
     """The model as protobuf; `shown` tensors become outputs behind its own."""
     builder = _Builder(model, blobs)
     builder.build(shown)
-    return Assembled(builder.proto, model.inputs, tuple(builder.outputs), builder.external)
+    outputs, own = tuple(builder.outputs), len(model.outputs)
+    return Assembled(builder.proto, model.inputs, outputs, builder.external, own)
 
 
 class _Builder:

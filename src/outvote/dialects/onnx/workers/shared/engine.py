@@ -35,18 +35,29 @@ class Engine:
 
     def whole(self, model: Model, feeds: Sequence[State], shown: Sequence[Ref] = ()) -> list[State]:
         """The model's outputs as the runtime computes them in one graph, then those to be shown."""
+        return _all_there(self._whole(model, feeds, shown))
+
+    def _whole(
+        self, model: Model, feeds: Sequence[State], shown: Sequence[Ref]
+    ) -> list[State | None]:
         fed = _fed(model, feeds) if self.runtime.fixed else model
         key = digest_of(fed.to_json(), [[r.producer, r.index] for r in shown])
         found = self._program(key, fed, shown).run(feeds)
         return _placed(found, [model.batch_axis(r) for r in (*model.outputs, *shown)])
 
     def everything(self, model: Model, feeds: Sequence[State]) -> dict[str, list[State]]:
-        """What every layer gives, by a run of the whole graph with all tensors as outputs."""
+        """What layers give, by a run of the whole graph with all tensors as outputs.
+
+        Layers are left out that a transformation took away.
+        """
         shown = [r for layer in model.layers for r in tensors_of(origin_of(layer), layer.name)]
-        found = iter(self.whole(model, feeds, shown)[len(model.outputs) :])
-        return {
-            layer.name: [next(found) for _ in origin_of(layer).outputs] for layer in model.layers
-        }
+        found = iter(self._whole(model, feeds, shown)[len(model.outputs) :])
+        every: dict[str, list[State]] = {}
+        for layer in model.layers:
+            states = [next(found) for _ in origin_of(layer).outputs]
+            if not any(state is None for state in states):
+                every[layer.name] = _all_there(states)
+        return every
 
     def alone(self, layer: Layer, given: Sequence[State]) -> list[State]:
         """One layer on tensors of its own.
@@ -69,7 +80,7 @@ class Engine:
         model = _of_one(layer, given, self.runtime.free)
         tensors = dict(zip(layer.refs(), given, strict=True))
         found = self._program(digest_of(model.to_json()), model, ()).run(list(tensors.values()))
-        return _placed(found, [layer.batch_axis(i) for i in range(len(found))])
+        return _all_there(_placed(found, [layer.batch_axis(i) for i in range(len(found))]))
 
     def stepped(
         self,
@@ -107,10 +118,20 @@ class Engine:
         return self._programs[key]
 
 
-def _placed(states: Sequence[State], axes: Sequence[int | None]) -> list[State]:
+def _all_there(states: Sequence[State | None]) -> list[State]:
+    found = [state for state in states if state is not None]
+    if len(found) < len(states):
+        raise NotImplementedError("a tensor to be shown is not in the transformed graph")
+    return found
+
+
+def _placed(states: Sequence[State | None], axes: Sequence[int | None]) -> list[State | None]:
     """Tensors that say where their instances lie: nowhere, if they lack the axis."""
-    found = []
+    found: list[State | None] = []
     for state, axis in zip(states, axes, strict=True):
+        if state is None:
+            found.append(None)
+            continue
         there = axis is not None and axis < state.array.ndim
         found.append(State(state.array, None, state.dtype, axis if there else None))
     return found

@@ -12,8 +12,11 @@ from outvote.dialects.onnx.workers.shared.assemble import Assembled
 class Program(Protocol):
     """A graph that a runtime has loaded."""
 
-    def run(self, feeds: Sequence[State]) -> list[State]:
-        """All outputs, in the graph's order, for inputs in the graph's order."""
+    def run(self, feeds: Sequence[State]) -> Sequence[State | None]:
+        """All outputs, in the graph's order, for inputs in the graph's order.
+
+        None stands for a tensor that was to be shown, and that a transformation took away.
+        """
         ...
 
 

@@ -1,0 +1,11 @@
+"""Simplified by onnxsim: constants folded, nodes fused and taken out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def transformed(model: Any, feeds: Any, folder: Any) -> Any:
+    import onnxsim
+
+    return onnxsim.simplify(model)[0]
