@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from ground_truth_bench import (
+    BACKENDS,
     PLANTED,
     build_cases,
     check_model,
@@ -123,6 +124,7 @@ def _chosen(options: argparse.Namespace) -> list[Fault]:
     if unknown:
         raise SystemExit(f"there is no fault {unknown[0]!r}; see benchmarks/ground_truth_faults.py")
     chosen = [known[name] for name in names if options.family in (None, known[name].family)]
+    chosen = [fault for fault in chosen if fault.backend in BACKENDS]
     return [f for f in chosen if not (options.checks and f.campaign)]
 
 
