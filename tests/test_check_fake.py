@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +97,32 @@ def test_two_targets_cannot_decide(fake_model: Path, fake_data: Path) -> None:
     assert "cannot be decided" in finding.reason
     assert finding.layer is not None
     assert finding.layer.name == "d2"
+
+
+@pytest.mark.parametrize("minimise", [0.0, 5.0])
+@pytest.mark.parametrize(
+    ("misdeed", "says"),
+    [
+        ("permute:s", r"a and b disagree by [\d.]+ \(relative\)"),
+        ("nan:s", "a gives numbers, b gives NaN"),
+        ("shape:s", r"a gives \(\d, \d\), b gives \(\d, \d\)"),
+        ("dtype:s", "a gives float32, b gives float64"),
+        ("error:s", r"a computes it, b fails \(.+\)"),
+    ],
+)
+def test_what_is_not_decided_says_who_gives_what(
+    misdeed: str, says: str, minimise: float, tmp_path: Path
+) -> None:
+    """No formula is known for `Scale`: nobody is accused, before it is examined and after."""
+    layer = {"name": "s", "kind": "Scale", "config": {"by": 2.0}, "inputs": ["x"], "weights": []}
+    data = {"class_name": "FakeModel", "input": [None, 6], "output": [None, 6], "layers": [layer]}
+    model = tmp_path / "scale.json"
+    model.write_text(json.dumps(data))
+    x = {"x": np.arange(12, dtype=np.float32).reshape(2, 6)}
+    job = Job(model, (fake("a"), fake("b", misdeed)), data=x, minimise=minimise)
+    (finding,) = run_check(job).findings
+    assert finding.accused is None
+    assert re.fullmatch(f"Scale layer 's': {says}", finding.title), finding.title
 
 
 def test_two_votes_of_one_library_cannot_outvote_another(fake_model: Path, fake_data: Path) -> None:

@@ -231,7 +231,7 @@ def _from_fault(
         "crash": f"fails ({_shorten('; '.join(fault.failures.values()))})",
         "hang": f"hangs ({_shorten('; '.join(fault.failures.values()))})",
     }[deed.kind]
-    title = f"{accused} {what} in {place}" if accused else f"{place}: {_told(involved)} disagree"
+    title = f"{accused} {what} in {place}" if accused else f"{place}: {_parted(fault)}"
     reason = (
         f"The layer was run alone on each target with the tensors of {localization.reference}; "
         f"{fault.vote.reason}. Rounding of its input explains at most {fault.tolerance:.2g}."
@@ -263,7 +263,7 @@ def title_of(kind: str, accused: str | None, layer: Layer, seen: Observation, al
     """One line that says who does what where; not `alone`: it takes several layers."""
     place = f"{layer.kind} layer {layer.name!r}{'' if alone else ', in the whole graph only'}"
     if accused is None:
-        return f"{place}: {_told([n for group in seen.vote.groups for n in group])} disagree"
+        return f"{place}: {_parted(seen)}"
     has_nan = accused in seen.outputs and _any_nan(seen.outputs[accused].arrays)
     if kind in ("crash", "hang") and accused in seen.failures:
         run = seen.failures[accused]
@@ -279,6 +279,33 @@ def title_of(kind: str, accused: str | None, layer: Layer, seen: Observation, al
     return f"{accused} {what} in {place}"
 
 
+def _parted(seen: Observation | Fault) -> str:
+    """What each side gives, where nobody is accused."""
+    told = {group: _given(group, seen) for group in seen.vote.groups}
+    if len(set(told.values())) == len(told):
+        return ", ".join(f"{_told(group)} {what}" for group, what in told.items())
+    names = _told([name for group in told for name in group])
+    far = f" by {seen.distance:.2g} (relative)" if np.isfinite(seen.distance) else ""
+    return f"{names} disagree{far if seen.distance else ''}"
+
+
+def _given(group: Sequence[str], seen: Observation | Fault) -> str:
+    """What one side of several does, as far as it takes no number to say it."""
+    does = "" if len(group) > 1 else "s"
+    failures = [seen.failures[name] for name in group if name in seen.failures]
+    if failures:
+        text = failures[0] if isinstance(failures[0], str) else failures[0].message
+        return f"fail{does} ({_shorten(text, 60)})"
+    found = [seen.outputs[name] for name in group if name in seen.outputs]
+    if not found or seen.kind in ("crash", "hang"):
+        return f"compute{does} it"
+    if seen.kind == "nan":
+        return f"give{does} {'NaN' if _any_nan(found[0].arrays) else 'numbers'}"
+    own = _shapes(found[0])
+    alike = all(_shapes(outputs) == own for outputs in seen.outputs.values())
+    return f"give{does} {_forms(found[0].dtypes if alike else own)}"
+
+
 def _other_form(accused: str, seen: Observation) -> str:
     """What an accused target gives that is of another shape or type, and what the others give."""
     right = [n for n in seen.vote.majority if n in seen.outputs] or [
@@ -287,12 +314,16 @@ def _other_form(accused: str, seen: Observation) -> str:
     if accused not in seen.outputs or not right:
         return "gives another shape or dtype"
     mine, theirs = seen.outputs[accused], seen.outputs[right[0]]
-    shapes, others = ([a.shape for a in o.arrays] for o in (mine, theirs))
+    shapes, others = _shapes(mine), _shapes(theirs)
     if shapes != others:
         return f"gives {_forms(shapes)} instead of {_forms(others)}"
     if mine.dtypes == theirs.dtypes:  # a third target differs in its type
         return "differs from the others"
     return f"gives {_forms(mine.dtypes)} instead of {_forms(theirs.dtypes)}"
+
+
+def _shapes(outputs: Outputs) -> list[tuple[int, ...]]:
+    return [array.shape for array in outputs.arrays]
 
 
 def _forms(found: Sequence[object]) -> str:
