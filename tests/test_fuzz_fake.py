@@ -122,13 +122,16 @@ def test_a_layer_that_feeds_nothing_is_compared_on_more_than_the_first_input(
     assert (finding["accused"], finding["layer_kind"]) == ("bad", "Rescaling")
 
 
+@pytest.mark.parametrize("feeds", ["the output", "nothing"])
 def test_the_second_library_that_errs_on_a_layer_is_no_hit_of_the_first(
-    tmp_path: Path,
+    feeds: str, tmp_path: Path
 ) -> None:
     """One is wrong on all numbers, the other on large ones, which come second."""
-    layer = {"name": "s", "kind": "Rescaling", "config": {"scale": 2.0}, "inputs": ["x"]}
+    layers = [{"name": "s", "kind": "Rescaling", "config": {"scale": 2.0}, "inputs": ["x"]}]
+    if feeds == "nothing":  # then only what it gives itself shows that targets part
+        layers.append({"name": "end", "kind": "ReLU", "inputs": ["x"]})
     path = tmp_path / "model.json"
-    data = {"class_name": "FakeModel", "input": [None, 3], "output": [None, 3], "layers": [layer]}
+    data = {"class_name": "FakeModel", "input": [None, 3], "output": [None, 3], "layers": layers}
     path.write_text(json.dumps(data))
     targets = [fake("a"), fake("b"), fake("bad", "lie:s"), fake("worse", "loud:s"), fake("c")]
     looks: list[set[str | None]] = []
