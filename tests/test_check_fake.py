@@ -160,6 +160,16 @@ def test_an_unsupported_layer_is_a_gap_not_a_finding(fake_model: Path, fake_data
     assert result["targets"][2]["layer"] == "d2"
 
 
+def test_where_own_tensors_of_a_target_end_is_said(fake_model: Path, fake_data: Path) -> None:
+    """It gives another shape in `d1`, which the layers behind take of others, but not of it."""
+    targets = (fake("a"), fake("bad", "shape:d1"), fake("c"))
+    (finding,) = check_with(fake_model, fake_data, *targets, minimise=0.0).findings
+    assert finding.layer is not None
+    assert finding.layer.name == "d1"
+    told = "What bad computes by itself goes no further than Dense layer 'd2' (ValueError: "
+    assert told in finding.reason
+
+
 def test_an_exception_on_one_target_accuses_it(fake_model: Path, fake_data: Path) -> None:
     checked = check_with(fake_model, fake_data, fake("a"), fake("b"), fake("c", "error:d2"))
     (finding,) = checked.findings

@@ -25,6 +25,7 @@ class Step:
     `own`: from its own tensors, errors of earlier layers included. `isolated`: from the
     reference's tensors, so that only this layer can differ. `failed`: could not compute that.
     `lost`: targets whose session is gone, through no fault of this layer; no more is heard of them.
+    `ended`: why the layer could not take a target's own tensors, though it took the reference's.
     """
 
     layer: Layer
@@ -33,6 +34,7 @@ class Step:
     isolated: Mapping[str, Outputs]
     failed: Mapping[str, Run] = field(default_factory=dict)
     lost: Mapping[str, Run] = field(default_factory=dict)
+    ended: Mapping[str, str] = field(default_factory=dict)
 
 
 def steps(
@@ -79,9 +81,10 @@ def steps(
                 isolated[name] = Outputs.of(run.reply.isolated or ())
                 if run.reply.own is not None:
                     own[name] = Outputs.of(run.reply.own)
+        ended = {n: run.reply.own_error for n, run in runs.items() if run.ok and not run.reply.own}
         failed, gone = _sorted_out(runs)
         alive = [name for name in alive if name not in {**failed, **gone}]
-        yield Step(layer, given, own, isolated, failed, {**lost, **gone})
+        yield Step(layer, given, own, isolated, failed, {**lost, **gone}, ended)
         lost = {}
         for producer in layer.inputs:
             if last_use[producer] == position:

@@ -236,6 +236,10 @@ def _from_fault(
         f"The layer was run alone on each target with the tensors of {localization.reference}; "
         f"{fault.vote.reason}. Rounding of its input explains at most {fault.tolerance:.2g}."
     )
+    for name in guilty:
+        if name in localization.ended:
+            reason += f" What {name} computes by itself goes no further than"
+            reason += f" {_shorten(localization.ended[name])}."
     if others:
         kinds = {layer.kind, *(other.layer.kind for other in others)}
         named = f"{layer.kind} " if len(kinds) == 1 else ""
@@ -281,29 +285,34 @@ def title_of(kind: str, accused: str | None, layer: Layer, seen: Observation, al
 
 def _parted(seen: Observation | Fault) -> str:
     """What each side gives, where nobody is accused."""
-    told = {group: _given(group, seen) for group in seen.vote.groups}
-    if len(set(told.values())) == len(told):
-        return ", ".join(f"{_told(group)} {what}" for group, what in told.items())
-    names = _told([name for group in told for name in group])
-    far = f" by {seen.distance:.2g} (relative)" if np.isfinite(seen.distance) else ""
-    return f"{names} disagree{far if seen.distance else ''}"
+    sides: dict[tuple[str, str], list[str]] = {}
+    for group in seen.vote.groups:
+        sides.setdefault(_given(group, seen), []).extend(group)
+    if len(sides) > 1:
+        return ", ".join(
+            f"{_told(names)} {verb}{'' if len(names) > 1 else 's'} {what}"
+            for (verb, what), names in sides.items()
+        )
+    names = _told([name for group in seen.vote.groups for name in group])
+    far = seen.distance and np.isfinite(seen.distance)
+    return f"{names} disagree{f' by {seen.distance:.2g} (relative)' if far else ''}"
 
 
-def _given(group: Sequence[str], seen: Observation | Fault) -> str:
+def _given(group: Sequence[str], seen: Observation | Fault) -> tuple[str, str]:
     """What one side of several does, as far as it takes no number to say it."""
-    does = "" if len(group) > 1 else "s"
     failures = [seen.failures[name] for name in group if name in seen.failures]
     if failures:
         text = failures[0] if isinstance(failures[0], str) else failures[0].message
-        return f"fail{does} ({_shorten(text, 60)})"
-    found = [seen.outputs[name] for name in group if name in seen.outputs]
-    if not found or seen.kind in ("crash", "hang"):
-        return f"compute{does} it"
+        return "fail", f"({_shorten(text, 60)})"
+    found = next((seen.outputs[name] for name in group if name in seen.outputs), None)
+    forms = {(*_shapes(outputs), *outputs.dtypes) for outputs in seen.outputs.values()}
+    if found is None or (seen.failures and len(forms) == 1):
+        return "compute", "it"
     if seen.kind == "nan":
-        return f"give{does} {'NaN' if _any_nan(found[0].arrays) else 'numbers'}"
-    own = _shapes(found[0])
+        return "give", "NaN" if _any_nan(found.arrays) else "numbers"
+    own = _shapes(found)
     alike = all(_shapes(outputs) == own for outputs in seen.outputs.values())
-    return f"give{does} {_forms(found[0].dtypes if alike else own)}"
+    return "give", _forms(found.dtypes if alike else own)
 
 
 def _other_form(accused: str, seen: Observation) -> str:

@@ -28,6 +28,7 @@ class Localization:
     left_out: Mapping[str, str] = field(default_factory=dict)  # target -> why, and from where on
     # Like `isolated`, but from each target's own tensors: errors of earlier layers included.
     carried: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    ended: Mapping[str, str] = field(default_factory=dict)  # target -> what took no more of it
 
     @property
     def compared(self) -> int:
@@ -54,12 +55,15 @@ def localize(
     shapes: dict[str, tuple[int, ...]] = {}
     faults: list[Fault] = []
     left_out: dict[str, str] = {}
+    ended: dict[str, str] = {}
     for step in steps(pool, model, inputs, reference, others):
         name = step.layer.name
         for target, run in {**step.failed, **step.lost}.items():
             left_out[target] = f"from {step.layer.kind} layer {name!r} on ({run.message})"
         if reference in left_out:
             break
+        for target, why in step.ended.items():
+            ended.setdefault(target, f"{step.layer.kind} layer {name!r} ({why})")
         for other in others:
             if other in step.own:
                 delta[other][name] = deviation(step.own[reference], step.own[other])
@@ -78,7 +82,15 @@ def localize(
                 break
     introductions = {name: introduction(model, delta[name]) for name in others}
     return Localization(
-        reference, introductions, alone, tolerances, shapes, tuple(faults), left_out, carried
+        reference,
+        introductions,
+        alone,
+        tolerances,
+        shapes,
+        tuple(faults),
+        left_out,
+        carried,
+        ended,
     )
 
 
