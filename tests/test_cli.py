@@ -239,7 +239,7 @@ def test_names_in_a_campaign_do_not_start_what_a_found_file_defines(
 ) -> None:
     """Neither the campaign nor the file need be the user's; naming one of them is asking for it."""
     fuzz = ["fuzz", *check[1:], "--budget", "2", "--inputs", "4", "--minimise", "0"]
-    assert main([*fuzz, "--rules", "LR,LC"]) in (0, 1)
+    assert main([*fuzz, "--rules", "LR,LC"]) == 0
     resumed = ["fuzz", "--resume", "out", "--quiet"]
     capsys.readouterr()
     assert main(resumed) == 2
@@ -248,7 +248,7 @@ def test_names_in_a_campaign_do_not_start_what_a_found_file_defines(
         "defines it; as you named neither, it is not started. If both are yours, add: "
         "--config outvote.toml\n"
     )
-    assert main([*resumed, "--config", "outvote.toml"]) in (0, 1)
+    assert main([*resumed, "--config", "outvote.toml"]) == 0
 
 
 def test_a_target_that_cannot_be_here_does_not_hide_the_others(
