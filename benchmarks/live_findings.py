@@ -18,10 +18,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from outvote.findings.finding import head_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "findings.md"
@@ -72,12 +74,16 @@ def main() -> None:
     found = collect(options.campaigns)
     if options.run:
         found = showing(found)
-    rows = tables(found)
+    rows = tables({kind: _rows(found, kind) for kind in TITLES})
     print(rows)
     bugs = sum(live.data["triage"] == "bug" for live in found)
     print(f"{len(found)} disagreements, {bugs} of them bugs")
     if options.write:
         write(found, rows)
+
+
+def _rows(found: Sequence[Live], kind: str) -> list[Row]:
+    return [row_of(live) for live in found if live.data["kind"] == kind]
 
 
 def collect(campaigns: Sequence[Path]) -> list[Live]:
@@ -173,31 +179,74 @@ for script in sys.argv[1:]:
 """
 
 
-def tables(found: Sequence[Live]) -> str:
+@dataclass(frozen=True)
+class Row:
+    """One row of a table: layers on which the same targets do the same."""
+
+    layers: tuple[str, ...]  # each with the link to its script
+    who: str
+    what: str
+    verdict: str
+    readings: tuple[str, ...]
+
+    @property
+    def cause(self) -> tuple[str, str, str]:
+        """What is told once. In a message, which is quoted, numbers and shapes vary."""
+        is_message = self.what.startswith("`")
+        return self.who, head_of(self.what) if is_message else self.what, self.verdict
+
+    def beside(self, other: Row) -> Row:
+        readings = dict.fromkeys((*self.readings, *other.readings))
+        return replace(self, layers=self.layers + other.layers, readings=tuple(readings))
+
+    @property
+    def text(self) -> str:
+        layers, readings = ", ".join(self.layers), "; ".join(self.readings)
+        cells = (layers, self.who, self.what, self.verdict, readings)
+        return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
+
+
+def tables(rows: Mapping[str, Sequence[Row]]) -> str:
+    """By kind. What a side gives or complains of tells a cause; how far numbers are off, not."""
     parts = []
     for kind, title in TITLES.items():
-        rows = [row(live) for live in found if live.data["kind"] == kind]
-        if rows:
+        found = rows.get(kind, ())
+        if found:
+            told = merged(found) if kind not in ("inconsistency", "nan") else found
             head = "| layer | who | what | verdict | our reading |\n|---|---|---|---|---|"
-            parts.append("\n".join([f"## {title}", "", head, *rows]))
+            parts.append("\n".join([f"## {title}", "", head, *(row.text for row in told)]))
     return "\n\n".join(parts)
 
 
-def row(live: Live) -> str:
+def merged(rows: Sequence[Row]) -> list[Row]:
+    """Rows of one cause as one, where its first layer stood."""
+    found: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        found[row.cause] = found[row.cause].beside(row) if row.cause in found else row
+    return list(found.values())
+
+
+def row_of(live: Live) -> Row:
     data = live.data
-    who = ", ".join(data["targets"])
-    what = {
+    layer = f"[`{live.code}`](findings/{live.name}.py)"
+    return Row((layer,), ", ".join(data["targets"]), what(data), data["triage"], (reading(data),))
+
+
+def what(data: dict[str, Any]) -> str:
+    """What the accused does, or what each side gives."""
+    title = str(data["title"])
+    told = title.partition("': ")[2]
+    if data["accused"] is None:
+        return _quoted(told)
+    return {
         "inconsistency": f"{data['distance']:.2g} (relative)" if data["distance"] else "infinities",
-        "nan": data["title"].partition(",")[0].partition(" ")[2],
-        "shape": data["title"].partition(" in ")[0].partition(" ")[2],
-    }.get(data["kind"]) or _error(data["title"])
-    cells = [f"[`{live.code}`](findings/{live.name}.py)", who, what, data["triage"], reading(data)]
-    return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
+        "nan": title.partition(",")[0].partition(" ")[2],
+        "shape": title.partition(" in ")[0].partition(" ")[2],
+    }.get(data["kind"]) or f"`{_quoted(told or title)[:90]}`"
 
 
-def _error(title: str) -> str:
-    text = title.partition("': ")[2] or title
-    return f"`{text[:90].replace('`', '')}`"
+def _quoted(text: str) -> str:
+    return text.replace("`", "")
 
 
 def reading(data: dict[str, Any]) -> str:

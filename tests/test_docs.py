@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from outvote.commands.check.result import check_result
 from outvote.commands.check.run import run_check
 from outvote.findings.blame import WHOLE_GRAPH
 from outvote.judge.rows import DecisionRow, table
+from outvote.triage.differences import differences_of
 from outvote.triage.verdict import ROWS
 
 ROOT = Path(__file__).parent.parent
@@ -288,6 +290,32 @@ def test_every_listed_disagreement_has_its_script() -> None:
         assert len(text.splitlines()) <= 45, name
 
 
+def listed_disagreements() -> list[tuple[str, list[str]]]:
+    """The rows that benchmarks/live_findings.py writes, each with the heading above it."""
+    page = (ROOT / "docs" / "findings.md").read_text(encoding="utf-8")
+    told = page.partition("<!-- begin: live_findings.py -->")[2]
+    rows, heading = [], ""
+    for line in told.partition("<!-- end: live_findings.py -->")[0].splitlines():
+        heading = line.removeprefix("## ") if line.startswith("## ") else heading
+        if line.startswith("| ["):
+            rows.append((heading, line.removeprefix("| ").removesuffix(" |").split(" | ")))
+    return rows
+
+
+def test_a_listed_disagreement_says_what_it_is_and_each_cause_once() -> None:
+    reasons = [entry.reason.partition(" (")[0] for entry in differences_of("keras")]
+    causes = []
+    for heading, (layers, who, what, verdict, reading) in listed_disagreements():
+        assert not re.search(r"gives (.+) instead of \1$", what), what
+        assert not what.endswith("disagree"), f"{layers}: how?"
+        if verdict == "difference":  # by a rule that there is
+            assert reading in reasons or reading.startswith("Values and shapes are equal"), reading
+        if heading not in ("Wrong values", "NaN"):
+            causes.append((heading, who, what, verdict))
+    assert len(causes) > 50
+    assert len(set(causes)) == len(causes), Counter(causes).most_common(3)
+
+
 @pytest.mark.frameworks
 def test_the_scripts_of_disagreements_accuse_numpy_where_the_page_does(
     monkeypatch: pytest.MonkeyPatch,
@@ -295,9 +323,11 @@ def test_the_scripts_of_disagreements_accuse_numpy_where_the_page_does(
     monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     from live_findings import exit_codes
 
-    page = (ROOT / "docs" / "findings.md").read_text()
-    row = r"\(findings/([\w-]+\.py)\) \| ([\w, :]+) \|.*\| (bug|difference|unknown) \|"
-    rows = {name: who.split(", ") for name, who, verdict in re.findall(row, page)}
+    rows = {
+        name: who.split(", ")
+        for _, (layers, who, *_) in listed_disagreements()
+        for name in re.findall(r"\(findings/([\w-]+\.py)\)", layers)
+    }
     decided = {name: who for name, who in rows.items() if "undecided" not in name}
     folder = ROOT / "docs" / "findings"
     scripts = [folder / n for n in decided if "'numpy'" in (folder / n).read_text()]

@@ -291,10 +291,10 @@ def test_a_cause_is_told_apart_by_what_the_layer_reads_and_by_what_it_complains_
 
 
 def test_listed_differences_name_layers_reasons_and_sources() -> None:
-    from outvote.triage.differences import _all
+    from outvote.triage.differences import differences_of
 
-    assert _all("keras")
-    for entry in _all("keras"):
+    assert differences_of("keras")
+    for entry in differences_of("keras"):
         assert entry.layers
         assert entry.link.startswith("https://")
         assert set(entry.kinds) <= {"inconsistency", "nan", "shape"}

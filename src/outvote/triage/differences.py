@@ -39,12 +39,13 @@ class Difference:
 def listed(specimen: Specimen, seen: Observation) -> Difference | None:
     """The entry that covers what shows on this specimen."""
     return next(
-        (entry for entry in _all(specimen.model.dialect) if entry.covers(specimen, seen)), None
+        (entry for entry in differences_of(specimen.model.dialect) if entry.covers(specimen, seen)),
+        None,
     )
 
 
 @cache
-def _all(spoken: str) -> tuple[Difference, ...]:
+def differences_of(spoken: str) -> tuple[Difference, ...]:
     """The list of one dialect; one without a list means none of its differences."""
     file = dialect(spoken).folder / "differences.toml"
     if not file.exists():
