@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,8 +16,11 @@ import pytest
 
 from outvote.cli import main
 from outvote.core.errors import UsageError
+from outvote.core.protocol import SeedsSearched
+from outvote.core.target import Run
 from outvote.dialects.keras.targets import BUILT_IN
-from outvote.explore.explore import explore_in
+from outvote.explore.expedition import Expedition
+from outvote.explore.explore import _note, explore_in
 from outvote.explore.job import ExploreJob
 from outvote.explore.legal import legal_range, read_features, rules_for
 from outvote.run.pool import Pool
@@ -257,24 +259,29 @@ def test_from_the_command_line_to_the_report(
 
 
 @pytest.mark.frameworks
-def test_ctrl_c_keeps_what_was_found(keras_file: Callable[..., Path], tmp_path: Path) -> None:
+def test_ctrl_c_keeps_what_was_found(
+    keras_file: Callable[..., Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Pressed as soon as something was found, in the middle of the search."""
+
+    def noted(trip: Expedition, run: Run[SeedsSearched]) -> None:
+        _note(trip, run)
+        if trip.explored.found is not None or trip.explored.already:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr("outvote.explore.explore._note", noted)
     pair = [str(model(keras_file, seed)) for seed in (1, 2)]
     data = tmp_path / "many.npz"
-    np.savez(data, x=np.random.default_rng(0).random((20_000, 6)).astype("float32"))
+    np.savez(data, x=np.random.default_rng(0).random((2_000, 6)).astype("float32"))
     out = tmp_path / "out"
-    call = [sys.executable, "-m", "outvote", "explore", *pair, "--data", str(data)]
-    call += ["--out", str(out), "--constraint", "none", "--batch-size", "8", "--iterations", "200"]
-    running = subprocess.Popen(call, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert running.stderr is not None
-    for line in running.stderr:
-        if line.startswith("Searching"):
-            break
-    time.sleep(6)
-    os.kill(running.pid, signal.SIGINT)
-    told, errors = running.communicate(timeout=60)
-    assert running.returncode == 130, errors
+    call = ["explore", *pair, "--data", str(data), "--out", str(out), "--constraint", "none"]
+    assert main([*call, "--batch-size", "8", "--iterations", "200", "--quiet"]) == 130
+    told = capsys.readouterr().out
     assert "STOPPED EARLY" in told
     result = json.loads((out / "result.json").read_text())
     assert result["verdict"] == "interrupted"
-    assert 0 < result["seeds"] < 20_000
+    assert 0 < result["seeds"] < 2_000
     assert result["differences"]["total"] + result["already_different"] > 0
