@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,12 @@ class Page:
 
 def template(name: str) -> Any:
     """A page's template, with our words for numbers; everything it shows is escaped."""
+    return _environment().get_template(name)
+
+
+@cache
+def _environment() -> Any:
+    """One for all pages: it keeps the templates that it has compiled, which takes longest."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -44,7 +51,7 @@ def template(name: str) -> Any:
     for function in (wording.number, wording.size, wording.duration, wording.share, wording.some):
         environment.filters[function.__name__] = function
     environment.filters["contents"] = contents
-    return environment.get_template(name)
+    return environment
 
 
 def contents(body: str) -> list[tuple[str, str]]:
