@@ -52,6 +52,22 @@ def test_a_blob_name_cannot_leave_the_store(tmp_path: Path) -> None:
         BlobStore(tmp_path).get("../../etc/passwd")
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "bfloat16"])
+@pytest.mark.parametrize("count", [0, 1, 16 << 10, 64 << 10])
+def test_a_blob_that_is_read_and_one_that_is_mapped_are_the_same(
+    tmp_path: Path, count: int, dtype: str
+) -> None:
+    """Small ones are read, large ones mapped; nobody may write into either."""
+    import ml_dtypes
+
+    array = (np.arange(count) % 200).astype(getattr(ml_dtypes, dtype, dtype)).reshape(1, -1)
+    store = BlobStore(tmp_path)
+    again = store.get(store.put(array))
+    np.testing.assert_array_equal(again, array.astype(again.dtype))
+    assert again.dtype == ("float32" if dtype == "bfloat16" else dtype)
+    assert dtype == "bfloat16" or not count or not again.flags.writeable
+
+
 def test_bfloat16_arrives_as_the_same_numbers() -> None:
     ml_dtypes = pytest.importorskip("ml_dtypes")
     array = np.array([1.5, -3.0, 1e30], ml_dtypes.bfloat16)

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import numpy as np
 
-from outvote.core.arrays import Array, byte_size, decoded, dtype_name, from_bytes, to_bytes
+from outvote.core.arrays import Array, byte_size, dtype_name, from_bytes, to_bytes
 from outvote.core.errors import ProtocolError
 
 HEADER_BYTES = 256  # bytes; a multiple of 64, so that the data is aligned when mapped
+_MAPPED_BYTES = 64 << 10  # what is smaller is read sooner than mapped
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -39,19 +40,18 @@ class BlobStore:
         return name
 
     def get(self, digest: str) -> Array:
-        """The array of that digest, mapped from disk (read-only)."""
+        """The array of that digest, read-only; a large one is mapped from disk."""
         if not _DIGEST.fullmatch(digest):
             raise ProtocolError(f"a blob is named by 64 hexadecimal digits; received {digest!r}")
         path = self.folder / digest
         with path.open("rb") as file:
             head = json.loads(file.read(HEADER_BYTES))
-        name, shape = head["dtype"], head["shape"]
-        size = byte_size(name, shape)
-        if size == 0:
-            return from_bytes(name, shape, b"")
+            name, shape = head["dtype"], head["shape"]
+            size = byte_size(name, shape)
+            if size < _MAPPED_BYTES:
+                return from_bytes(name, shape, file.read(size))
         raw = np.memmap(path, np.uint8, "r", HEADER_BYTES, (size,))
-        wire = from_bytes("uint16" if name == "bfloat16" else name, shape, raw)
-        return decoded(name, wire)
+        return from_bytes(name, shape, raw)
 
     def put_file(self, path: Path) -> str:
         """Store the bytes of a file, like any array, without holding them in memory."""
