@@ -28,6 +28,8 @@ checked: setup
 	@$(MAKE) --no-print-directory quick
 
 # Pure functions, fake targets, a toy dialect: no framework is started, no browser.
+# They start Python by the hundred, so bytecode is kept, whatever the environment says.
+quick: export PYTHONDONTWRITEBYTECODE =
 quick: setup
 	$(BIN)/python -m pytest -m "not frameworks and not browser" -n $(JOBS) --dist worksteal
 

@@ -14,17 +14,19 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 import zygote
 from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
-from outvote.run.process import Process
 
 # The same draws every time, no clock, nothing kept between runs: what fails, fails again.
 settings.register_profile("same", deadline=None, derandomize=True, max_examples=40, database=None)
 settings.load_profile("same")
+# It would draw constants of ours too, of whatever is imported: others for one file than for all.
+setattr(providers, "is_local_module_file", lambda path: False)  # noqa: B010
 pytest.register_assert_rewrite("worker_contract")  # it asserts, and is no test file
 
 REAL = ("tensorflow", "jax", "torch", "openvino", "numpy")
@@ -43,15 +45,8 @@ def fake(name: str, misdeed: str = "", library: str | None = None, precision: st
 @pytest.fixture(scope="session", autouse=True)
 def _quick_fakes() -> Iterator[None]:
     """Fake workers are divided off a process that has imported NumPy (tests/zygote.py)."""
-    if not zygote.is_possible():
+    with zygote.quick_fakes():
         yield
-        return
-    made = zygote.Zygote()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("outvote.run.process.subprocess", made)
-        patch.setattr(Process, "__init__", made.told_whom(Process.__init__))
-        yield
-    made.close()
 
 
 @pytest.fixture

@@ -33,6 +33,14 @@ def faults(result: Any) -> str | None:
     return None if error is None else f"{error.json_path}: {error.message[:400]}"
 
 
+def nulls_in_the_way(result: Any) -> set[tuple[Any, ...]]:
+    """The ways to every null that the form does not allow."""
+    errors = list(_validator().iter_errors(result))
+    direct = {tuple(e.absolute_path) for e in errors if e.instance is None}
+    inner = (e for error in errors for e in error.context if e.instance is None)
+    return direct or {tuple(e.absolute_path) for e in inner}
+
+
 def require_form(result: Any) -> None:
     """Fail where a result has a key too many or too few, or one of another type."""
     from outvote.core.result import plain

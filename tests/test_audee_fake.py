@@ -144,11 +144,13 @@ def test_the_same_seed_gives_the_same_campaign_and_it_can_go_on(
         found = [(f["fingerprint"], f["count"], f["first"]) for f in result["findings"]]
         return by_rule(result), found
 
-    whole = start(job_of(seed, targets, strategy=name), tmp_path / "whole")
-    half = job_of(seed, targets, strategy=name, budget=Budget(mutants=16))
+    whole = start(
+        job_of(seed, targets, strategy=name, budget=Budget(mutants=16)), tmp_path / "whole"
+    )
+    half = job_of(seed, targets, strategy=name, budget=Budget(mutants=8))
     start(half, tmp_path / "half")
     known = {target.name: target for target in targets}
-    rest = resume(tmp_path / "half", known, changes={"budget": Budget(mutants=24)})
+    rest = resume(tmp_path / "half", known, changes={"budget": Budget(mutants=16)})
     assert essence(rest) == essence(whole)
 
 

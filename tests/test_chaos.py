@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ import pytest
 from conftest import fake
 from outvote.bench.reader import read_file
 from outvote.bench.steps import steps
+from outvote.core.blackbox import BlackBox
 from outvote.core.errors import ProtocolError
 from outvote.core.protocol import R, Request, RunModel
 from outvote.core.target import Run, Target
@@ -37,7 +38,7 @@ from outvote.run.patience import SharedPatience
 from outvote.run.process import Limits
 from outvote.run.settle import RETRIES, ask_all_settled, ask_each_settled
 
-FAULTS = int(os.environ.get("OUTVOTE_FAULTS", "300"))
+FAULTS = int(os.environ.get("OUTVOTE_FAULTS", "60"))
 LIMITS = Limits(start_seconds=120, silence_seconds=60)
 DEADLY = (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM, signal.SIGRTMIN + 3)
 
@@ -205,17 +206,23 @@ def _drained(channel: Channel) -> int:
 
 _DRIVER = """
 import sys, tempfile
-tempfile.tempdir = sys.argv[2]
-sys.path.insert(0, sys.argv[1])
+from dataclasses import replace
 from pathlib import Path
-from conftest import fake
-from test_workers_fake import run_once
+import numpy as np
+from outvote.bench.reader import read_model
+from outvote.core.protocol import RunModel
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
-with LocalPool([fake("a"), fake("spins", "spin:d2"), fake("hangs", "hang:d1")]) as pool:
+tempfile.tempdir = sys.argv[1]
+misdeeds = {"a": ":", "spins": "spin:d2", "hangs": "hang:d1"}
+fakes = [replace(BUILT_IN["fake"], name=n, env={"OUTVOTE_FAKE": m}) for n, m in misdeeds.items()]
+with LocalPool(fakes) as pool:
     print("up", flush=True)
     pool.start()
     print("started", flush=True)
-    run_once(pool, Path(sys.argv[3]))
+    model, _ = read_model(pool, Path(sys.argv[2]), None)
+    x = pool.blobs.put(np.ones((3, 4), np.float32))
+    pool.ask_all(pool.targets, RunModel(model=model, inputs=(x,), batch=3, steps=9))
 """
 
 
@@ -224,29 +231,37 @@ def test_a_killed_driver_leaves_no_worker_and_no_folder(
     moment: str, fake_model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also a worker that is stuck in C, with the interpreter's lock, while the driver dies."""
-    command = [sys.executable, "-c", _DRIVER, str(Path(__file__).parent), str(tmp_path)]
-    driver = subprocess.Popen(
-        [*command, str(fake_model)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
+    command = [sys.executable, "-c", _DRIVER, str(tmp_path), str(fake_model)]
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert driver.stdout is not None
     for line in driver.stdout:
         if line.strip() == ("started" if moment == "asked" else moment):
             break
     if moment == "asked":
-        _wait_for(lambda: any("box" in str(p) for p in tmp_path.rglob("box")))
-        time.sleep(0.5)
+        _wait_for(
+            lambda: {"d1", "d2"} <= {BlackBox(box).read().layer for box in tmp_path.rglob("box")}
+        )
     workers = psutil.Process(driver.pid).children(recursive=True)
     driver.kill()
     driver.wait()
     driver.stdout.close()
-    _, alive = psutil.wait_procs(workers, timeout=5)
-    assert not alive
+    _wait_for(lambda: all(map(_is_over, workers)))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with LocalPool([]) as pool:
         assert [p.name for p in tmp_path.glob("outvote-*")] == [pool._folder.path.name]
     assert not list(tmp_path.glob("outvote-*"))
 
 
-def _wait_for(true: Any) -> None:
+def _is_over(worker: psutil.Process) -> bool:
+    """Dead, also when whoever has it now has not taken note of it."""
+    try:
+        return bool(worker.status() == psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _wait_for(true: Callable[[], bool]) -> None:
+    until = time.monotonic() + 60
     while not true():
+        assert time.monotonic() < until, "it did not come true within a minute"
         time.sleep(0.01)

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN, with_versions
 from outvote.targets.environments import pip
-from outvote.targets.environments.plan import plan
+from outvote.targets.environments.plan import Environment, plan
 from outvote.targets.environments.provide import is_built, provide, yanked
 from outvote.targets.environments.store import EnvironmentStore
 
@@ -55,6 +55,26 @@ def wheels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture
+def _unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wheels are unpacked by us, and an interpreter is a link: pip takes half a second for it."""
+
+    def fill(environment: Environment, folder: Path, links: Sequence[str], tell: pip.Tell) -> str:
+        if environment.python is not None:
+            (folder / "bin").mkdir(parents=True)
+            (folder / "bin" / "python").symlink_to(environment.python)
+        for requirement in (part for stage in environment.stages for part in stage):
+            name = requirement.replace("==", "-")
+            for found in Path(links[0]).glob(f"{name}-*.whl"):
+                zipfile.ZipFile(found).extractall(folder)
+        return ""
+
+    monkeypatch.setattr(pip, "fill", fill)
+
+
+unpacked = pytest.mark.usefixtures("_unpacked")
+
+
 def versioned(*requirements: str, name: str = "t") -> Target:
     return with_versions(BUILT_IN["jax"], requirements, name)
 
@@ -76,6 +96,7 @@ def test_a_version_of_keras_is_an_overlay_on_the_installed_libraries(wheels: Pat
     assert entry.megabytes < 1
 
 
+@unpacked
 def test_a_second_use_does_not_ask_pip(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     target = versioned("keras==3.91.0")
     assert not is_built(target)
@@ -143,6 +164,7 @@ def test_the_command_line_says_it_without_a_traceback(
     assert "outvote: keras==9.9.9 could not be installed" in capsys.readouterr().err
 
 
+@unpacked
 def test_an_interrupted_build_leaves_nothing_that_passes_for_whole(
     wheels: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -163,6 +185,7 @@ def test_an_interrupted_build_leaves_nothing_that_passes_for_whole(
     assert seen_by(ready, "import keras; print(keras.__version__)") == "3.91.0"
 
 
+@unpacked
 def test_what_a_killed_builder_left_is_cleared_away(wheels: Path) -> None:
     target = versioned("keras==3.91.0")
     (overlay,) = (e for e in plan(target) if e)
@@ -177,6 +200,7 @@ def test_what_a_killed_builder_left_is_cleared_away(wheels: Path) -> None:
     assert not (torn / "junk").exists()
 
 
+@unpacked
 def test_two_who_ask_at_once_build_once(wheels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     built = []
     fill = pip.fill
@@ -199,6 +223,7 @@ def test_two_who_ask_at_once_build_once(wheels: Path, monkeypatch: pytest.Monkey
     assert found[0] == found[1] == found[2]
 
 
+@unpacked
 def test_environments_are_listed_and_removed(
     wheels: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -227,6 +252,7 @@ def test_a_yanked_release_is_known(wheels: Path) -> None:
     assert yanked(target) == "it was broken"
 
 
+@unpacked
 def test_an_environment_whose_interpreter_went_away_is_built_again(wheels: Path) -> None:
     wheel(wheels, "tiny", "2.0")
     base = replace(BUILT_IN["jax"], packages=())

@@ -210,7 +210,17 @@ def run(
     return outvote
 
 
-CHECK = ("check", "model.json", "--data", "data.npz", "--targets", "a,b,liar", "--quiet")
+CHECK = (
+    "check",
+    "model.json",
+    "--data",
+    "data.npz",
+    "--targets",
+    "a,b,liar",
+    "--quiet",
+    "--minimise",
+    "0",
+)
 
 
 def stored(folder: str) -> dict[str, Any]:
@@ -268,7 +278,7 @@ def test_the_file_beside_the_named_configuration_counts_and_known_names_another(
 
 
 def test_fail_on_decides_the_exit_code_of_a_check(run: Run) -> None:
-    undecided = (*CHECK, "--targets", "a,liar", "--minimise", "0")
+    undecided = (*CHECK, "--targets", "a,liar")
     expected = {"bug": 0, "difference": 0, "any": 1, "never": 0}
     assert {word: run(*undecided, "--fail-on", word)[0] for word in FAIL_ON} == expected
     assert {f["triage"] for f in stored("outvote-out")["findings"]} == {"unknown"}

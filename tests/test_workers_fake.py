@@ -23,11 +23,10 @@ LIMITS = Limits(start_seconds=60, silence_seconds=60, memory_bytes=300 << 20)
 IMPATIENT = replace(LIMITS, silence_seconds=3)
 
 
-@pytest.fixture(params=["started", "divided"], autouse=True)
-def _both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in production, and as the other tests have their fakes (tests/zygote.py)."""
-    if request.param == "started":
-        monkeypatch.setattr("outvote.run.process.subprocess", subprocess)
+@pytest.fixture
+def _started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fakes start as workers do in production, not as other tests have them (tests/zygote.py)."""
+    monkeypatch.setattr("outvote.run.process.subprocess", subprocess)
 
 
 def run_once(pool: Pool, model_path: Path) -> dict[str, Run[Ran]]:
@@ -38,28 +37,29 @@ def run_once(pool: Pool, model_path: Path) -> dict[str, Run[Ran]]:
     return pool.ask_all(pool.targets, request)
 
 
-@pytest.mark.parametrize(
-    ("misdeed", "outcome", "says"),
-    [
-        ("crash", Outcome.CRASH, "SIGSEGV"),
-        ("abort", Outcome.CRASH, "SIGABRT"),
-        ("exit", Outcome.CRASH, "exited with code 3"),
-        ("kill", Outcome.MEMORY, "SIGKILL"),
-        ("memory", Outcome.MEMORY, "more than the limit of 300 MiB"),
-        ("hang", Outcome.HANG, "no progress for 3 s"),
-        ("garbage", Outcome.GARBAGE, "expected a message"),
-        ("unfit", Outcome.GARBAGE, "Ran lacks 'outputs'"),
-        ("half", Outcome.HANG, "no progress for 3 s"),
-        ("torn", Outcome.CRASH, "exited with code 3"),
-        ("spin", Outcome.HANG, "no progress for 3 s"),
-        ("brood", Outcome.MEMORY, "more than the limit of 300 MiB"),
-        ("error", Outcome.ERROR, "ValueError: the fake target was told to raise"),
-        ("unsupported", Outcome.UNSUPPORTED, "NotImplementedError"),
-    ],
-)
+MISDEEDS = {
+    "crash": (Outcome.CRASH, "SIGSEGV"),
+    "abort": (Outcome.CRASH, "SIGABRT"),
+    "exit": (Outcome.CRASH, "exited with code 3"),
+    "kill": (Outcome.MEMORY, "SIGKILL"),
+    "memory": (Outcome.MEMORY, "more than the limit of 300 MiB"),
+    "hang": (Outcome.HANG, "no progress for 3 s"),
+    "garbage": (Outcome.GARBAGE, "expected a message"),
+    "unfit": (Outcome.GARBAGE, "Ran lacks 'outputs'"),
+    "half": (Outcome.HANG, "no progress for 3 s"),
+    "torn": (Outcome.CRASH, "exited with code 3"),
+    "spin": (Outcome.HANG, "no progress for 3 s"),
+    "brood": (Outcome.MEMORY, "more than the limit of 300 MiB"),
+    "error": (Outcome.ERROR, "ValueError: the fake target was told to raise"),
+    "unsupported": (Outcome.UNSUPPORTED, "NotImplementedError"),
+}
+
+
+@pytest.mark.parametrize("misdeed", MISDEEDS)
 def test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(
-    fake_model: Path, misdeed: str, outcome: Outcome, says: str
+    fake_model: Path, misdeed: str
 ) -> None:
+    outcome, says = MISDEEDS[misdeed]
     limits = IMPATIENT if outcome is Outcome.HANG else LIMITS
     with LocalPool([fake("honest"), fake("bad", f"{misdeed}:d2")], limits=limits) as pool:
         pool.start()
@@ -76,6 +76,12 @@ def test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(
         # What hung is not asked again: it would cost the same wait.
         died = outcome.is_death and outcome is not Outcome.HANG
         assert pool.restarts == {"honest": 0, "bad": int(died)}
+
+
+@pytest.mark.parametrize("misdeed", ["crash", "spin", "memory"])
+@pytest.mark.usefixtures("_started")
+def test_a_misdeed_of_a_worker_that_was_started_is_the_same(fake_model: Path, misdeed: str) -> None:
+    test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(fake_model, misdeed)
 
 
 def test_a_flood_on_standard_output_neither_blocks_nor_fills_memory(fake_model: Path) -> None:
@@ -96,7 +102,8 @@ def test_slow_is_not_stuck(fake_model: Path) -> None:
         assert run.seconds > IMPATIENT.silence_seconds
 
 
-def test_no_process_survives_the_pool(fake_model: Path) -> None:
+@pytest.mark.usefixtures("_started")
+def test_no_process_survives_the_pool() -> None:
     with LocalPool([fake("one"), fake("stuck", "hang:d1")], limits=LIMITS) as pool:
         pool.start()
         pids = [process.pid for process in pool._processes.values()]
@@ -111,39 +118,3 @@ def test_results_of_other_targets_stand_beside_a_crash(fake_model: Path, fake_da
     assert finding.layer is not None
     assert finding.layer.name == "relu"
     assert [pair.targets for pair in checked.comparisons] == [("a", "b")]
-
-
-def test_a_worker_dies_with_its_driver(fake_model: Path, tmp_path: Path) -> None:
-    """Kill the driver with SIGKILL while a worker is stuck in a request."""
-    import os
-    import signal
-    import sys
-    import time
-
-    code = f"""
-import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})
-from conftest import fake
-from test_workers_fake import run_once
-from outvote.run.local import LocalPool
-from pathlib import Path
-pool = LocalPool([fake("stuck", "hang:d1")])
-pool.start()
-Path({str(tmp_path / "pid")!r}).write_text(str(pool._processes["stuck"].pid))
-run_once(pool, Path({str(fake_model)!r}))
-"""
-    driver = subprocess.Popen([sys.executable, "-c", code])
-    pid_file = tmp_path / "pid"
-    until = time.monotonic() + 20
-    while not (pid_file.exists() and pid_file.read_text()) and time.monotonic() < until:
-        time.sleep(0.05)
-    worker = int(pid_file.read_text())
-    time.sleep(0.5)
-    driver.send_signal(signal.SIGKILL)
-    driver.wait()
-    while time.monotonic() < until:
-        try:
-            os.kill(worker, 0)
-        except ProcessLookupError:
-            return
-        time.sleep(0.1)
-    pytest.fail(f"worker {worker} outlived its driver")

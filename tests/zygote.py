@@ -1,15 +1,18 @@
 """Fake workers by fork: a process that has imported NumPy once, and divides when one is asked for.
 
-Most of a fake worker's life is `import numpy`, and the tests start some hundred of them. Here they
-come from one process that has it already. All else is as in production: a process of its own, a
-child of ours, in a session of its own, with its own environment, its own death. Linux alone has
-what this needs (a child for one's parent); elsewhere, and for targets that are no fakes, workers
-start as they always do. `tests/test_workers_fake.py` starts some in both ways.
+Most of a fake worker's life is `import numpy`, and the tests start some hundred of them. Here they,
+and all others that need no more than NumPy, come from one process that has it already. All else is
+as in production: a process of its own, a child of ours, in a session of its own, with its own
+environment, its own death. Linux alone has what this needs (a child for one's parent); elsewhere,
+and for targets that need a library, workers start as they always do. `tests/test_workers_fake.py`
+starts some in both ways.
 """
 
 from __future__ import annotations
 
 import ctypes
+import gc
+import importlib
 import json
 import os
 import socket
@@ -17,7 +20,8 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,20 +32,34 @@ SOURCE = Path(__file__).parent.parent / "src"
 _SYS_CLONE = {"x86_64": 56, "aarch64": 220}.get(os.uname().machine)
 _CLONE_PARENT, _SIGCHLD = 0x8000, 17
 _SIZE = 1 << 20  # of a request at most
+Start = Callable[[socket.socket, socket.socket], int]
+"""Starts the process that divides, with the second's other end; returns its number."""
+
+
+@contextmanager
+def quick_fakes(start: Start | None = None) -> Iterator[None]:
+    """Fakes are divided off a process that stands ready; where that is possible."""
+    if sys.platform != "linux" or _SYS_CLONE is None:
+        yield
+        return
+    process: Any = importlib.import_module("outvote.run.process")
+    made, begin = Zygote(start or started), process.Process.__init__
+    process.subprocess, process.Process.__init__ = made, made.told_whom(begin)
+    try:
+        yield
+    finally:
+        process.subprocess, process.Process.__init__ = subprocess, begin
+        made.close()
 
 
 class Zygote:
     """Stands for the module `subprocess` where workers are started."""
 
-    def __init__(self) -> None:
+    def __init__(self, start: Start) -> None:
         self._lock = threading.Lock()
         self._current = threading.local()
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._popen = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())],
-            env={**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"},
-            pass_fds=[theirs.fileno()],
-        )
+        self._pid = start(theirs, self._ours)
         theirs.close()
 
     def __getattr__(self, name: str) -> Any:
@@ -57,9 +75,9 @@ class Zygote:
         return told
 
     def Popen(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:  # noqa: N802
-        """A worker; a fake one is divided off, any other is started."""
+        """A worker; one that needs no library is divided off, any other is started."""
         target: Target = self._current.target
-        if target.worker != "fake" or target.python or target.path:
+        if target.packages or target.python or target.path:  # it needs more than NumPy
             return subprocess.Popen(command, **options)
         (fd,) = options["pass_fds"]
         reads, writes = os.pipe()
@@ -72,7 +90,28 @@ class Zygote:
 
     def close(self) -> None:
         self._ours.close()
-        self._popen.wait()
+        os.waitpid(self._pid, 0)
+
+
+def started(theirs: socket.socket, ours: socket.socket) -> int:
+    """A fresh process."""
+    theirs.set_inheritable(True)
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
+    command = [sys.executable, __file__, str(theirs.fileno())]
+    return os.posix_spawn(sys.executable, command, environment)
+
+
+def divided(theirs: socket.socket, ours: socket.socket) -> int:
+    """A copy of this process, which must have no threads yet."""
+    _prepared()
+    pid = os.fork()
+    if pid == 0:
+        ours.close()
+        try:
+            main(theirs)
+        finally:
+            os._exit(0)
+    return pid
 
 
 def _popen_of(pid: int, command: list[str], reads: int) -> subprocess.Popen[bytes]:
@@ -114,15 +153,32 @@ def _live(parent: int, environment: dict[str, str], fd: int, writes: int) -> Non
     os.close(writes)
     os.environ.clear()
     os.environ.update(environment)
+    from outvote import dialects
     from outvote.worker.main import serve
 
+    dialects.__path__ += filter(None, environment.get("OUTVOTE_DIALECTS", "").split(os.pathsep))
     serve(fd, parent)
 
 
-def main(control: socket.socket) -> None:
-    import outvote.dialects.keras.workers.fake.worker
-    import outvote.worker.main  # noqa: F401
+def _prepared() -> None:
+    """Has what every fake would import, read and work out before its first answer."""
+    for name in (
+        "numpy.random",
+        "outvote.worker.main",
+        "outvote.dialects.keras.workers.fake.worker",
+    ):
+        importlib.import_module(name)
+    from outvote.core import codec
+    from outvote.core.protocol import OPERATIONS, Failure, Hello, Start
 
+    for kind in (Start, Hello, Failure, *OPERATIONS.values()):
+        codec.coder(kind)
+        codec.coder(getattr(kind, "reply", kind))
+    gc.freeze()  # so that no child copies it all, looking for garbage
+
+
+def main(control: socket.socket) -> None:
+    _prepared()
     while True:
         request, fds, _, _ = socket.recv_fds(control, _SIZE, 2)
         if not request:
