@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from outvote.bench.reader import read_model
+from outvote.bench.steps import call_alone, steps
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in, run
@@ -204,6 +205,32 @@ def test_the_pooling_bug_of_the_paper_is_in_the_real_library(
     assert moved.ok, moved.message
     apart = np.abs(moved.reply.outputs.arrays[0] - run.reply.outputs.arrays[0]).max()
     assert 0 < apart < 1e-4
+
+
+@is_classic
+def test_a_stateful_layer_of_keras_2_begins_every_call_with_zeros(
+    classic: Callable[[str], Pool], keras_file: Build
+) -> None:
+    """In batches of any size, and in a session: own tensors, another's, and again."""
+    pool, name = classic(CLASSIC[0]), CLASSIC[0]
+    path = keras_file(
+        "x = keras.Input(batch_shape=(2, 5, 3))\n"
+        "y = layers.LSTM(4, stateful=True, return_sequences=True)(x)\n"
+        "model = keras.Model(x, layers.SimpleRNN(2, stateful=True)(y))"
+    )
+    model, _ = read_model(pool, path, None, [BUILT_IN["jax"]])
+    x = np.random.default_rng(0).normal(size=(2, 5, 3)).astype("float32")
+    right = asked(pool, "jax", model, x).reply.outputs.arrays[0]
+    for rows in (slice(None), slice(None), slice(1)):
+        run = asked(pool, name, model, x[rows])
+        assert run.ok, run.message
+        np.testing.assert_allclose(run.reply.outputs.arrays[0], right[rows], rtol=1e-4, atol=1e-6)
+    for step in steps(pool, model, [x], "jax", [name]):
+        assert not step.failed
+        own, alone = step.own[name].arrays[0], step.isolated[name].arrays[0]
+        np.testing.assert_allclose(own, alone, rtol=1e-4, atol=1e-6)
+        again = call_alone(pool, [name], step.layer, step.given)[name]
+        np.testing.assert_array_equal(again.arrays[0], alone)
 
 
 @is_classic
