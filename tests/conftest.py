@@ -17,6 +17,8 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 import zygote
+from outvote import dialects
+from outvote.core.dialect import dialect
 from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
@@ -29,7 +31,7 @@ settings.load_profile("same")
 setattr(providers, "is_local_module_file", lambda path: False)  # noqa: B010
 pytest.register_assert_rewrite("worker_contract")  # it asserts, and is no test file
 
-REAL = ("tensorflow", "jax", "torch", "openvino", "numpy")
+REAL = tuple(n for n, t in BUILT_IN.items() if t.worker == "keras3" and t.mode == "eager")
 PLANTED = ("tensorflow", "jax", "torch")  # those for which examples/faults are written
 
 EXAMPLES = Path(__file__).parent.parent / "examples" / "faults"
@@ -47,6 +49,18 @@ def _quick_fakes() -> Iterator[None]:
     """Fake workers are divided off a process that has imported NumPy (tests/zygote.py)."""
     with zygote.quick_fakes():
         yield
+
+
+@pytest.fixture(scope="module")
+def toy_dialect() -> Iterator[None]:
+    """The folder of the toy (tests/dialects), known to this process and to its workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        folder = str(Path(__file__).parent / "dialects")
+        patch.setenv("OUTVOTE_DIALECTS", folder)
+        patch.setattr(dialects, "__path__", [*dialects.__path__, folder])
+        dialect.cache_clear()
+        yield
+    dialect.cache_clear()
 
 
 @pytest.fixture

@@ -27,6 +27,9 @@ from outvote.commands.targets.run import health
 from outvote.config import load_config
 from outvote.core.errors import UsageError
 from outvote.dialects.keras.recipes import ClassicRecipe
+from outvote.explore.job import CONSTRAINTS
+from outvote.judge.compare import METRICS
+from outvote.search.registry import strategies
 from outvote.targets.choose import known_targets
 
 TOML = '[targets.a]\nextends = "fake"\n[targets.b]\nextends = "fake"\n'
@@ -353,3 +356,22 @@ def test_a_run_that_was_stopped_tells_what_it_found() -> None:
     assert exit_code({"verdict": "changed"}) == 1
     assert exit_code({"verdict": "consistent", "interrupted": False}) == 0
     assert exit_code({"gate": None, "comparison": {"interrupted": True}}) == 130
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "names"),
+    [
+        ("check", "--metric", METRICS),
+        ("fuzz", "--strategy", tuple(strategies())),
+        ("explore", "--constraint", CONSTRAINTS),
+    ],
+)
+def test_help_names_everything_that_is_found_by_its_file(
+    command: str, option: str, names: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    text = re.search(rf"^  {option} (.*?)^  --", capsys.readouterr().out, re.DOTALL | re.MULTILINE)
+    assert text is not None
+    assert len(names) > 2
+    assert set(names) <= set(re.findall(r"[\w-]+", text[1]))

@@ -22,6 +22,7 @@ from outvote.judge.metrics import Reading, Rivals, all_metrics
 
 GUIDE = Path(__file__).parent.parent / "docs" / "check.md"
 ROWS, CLASSES = 4, 6
+OURS = ["class", "mad", "relative"]
 every = pytest.mark.parametrize("name", sorted(all_metrics()))
 NUMBERS = st.integers(0, 2**32 - 1)
 
@@ -54,7 +55,7 @@ def counts(reading: Reading) -> Array:
 
 
 def test_the_metrics_of_cradle_and_ours_are_there_by_their_files() -> None:
-    assert METRICS == ("class", "mad", "relative")
+    assert [name for name in METRICS if name in OURS] == OURS
 
 
 @every

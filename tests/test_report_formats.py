@@ -19,6 +19,7 @@ from test_hostile_text import MARKUP, kinds, marked_up
 
 SOURCE = Path(report.__file__).parents[1]
 COMMANDS = sorted(RESULTS)
+GUIDE = Path(__file__).parent.parent / "docs" / "check.md"
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -111,6 +112,7 @@ def test_every_format_keeps_the_contract() -> None:
         module = report._format(name)
         assert re.fullmatch(r"[\w.]+", module.FILE)
         assert isinstance(module.render(RESULTS["check"], Path("out")), str)
+        assert f"`{module.FILE}`" in GUIDE.read_text(encoding="utf-8"), f"no row for {module.FILE}"
 
 
 def test_there_is_one_door() -> None:

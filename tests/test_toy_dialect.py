@@ -5,19 +5,18 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from outvote import dialects
 from outvote.cli import main
 from outvote.core.dialect import dialect, dialect_of
 from outvote.core.errors import UsageError
 from outvote.dialects.keras.reference import reference as reference_of_keras
 
+pytestmark = pytest.mark.usefixtures("toy_dialect")
 RNG = np.random.default_rng(0)
 NODES: list[dict[str, Any]] = [
     {"name": "m1", "op": "MatMul", "inputs": ["x"], "weights": [RNG.normal(size=(4, 6)).tolist()]},
@@ -27,18 +26,6 @@ NODES: list[dict[str, Any]] = [
     {"name": "back", "op": "Transpose", "inputs": ["t"], "attributes": {"perm": [1, 0, 2]}},
     {"name": "soft", "op": "Softmax", "inputs": ["back"], "attributes": {"axis": 1}},
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def known() -> Iterator[None]:
-    """The folder of the toy, known to this process and to its workers."""
-    with pytest.MonkeyPatch.context() as patch:
-        folder = str(Path(__file__).parent / "dialects")
-        patch.setenv("OUTVOTE_DIALECTS", folder)
-        patch.setattr(dialects, "__path__", [*dialects.__path__, folder])
-        dialect.cache_clear()
-        yield
-    dialect.cache_clear()
 
 
 @pytest.fixture
@@ -114,6 +101,17 @@ def test_a_campaign_uses_the_rules_that_need_no_dialect(toy: Path, tmp_path: Pat
     assert result["valid"] > 0
     assert {row["rule"] for row in result["rules"]} == {"LR", "LS", "LC"}
     assert {f["layer_kind"] for f in result["findings"] if f["triage"] == "bug"} == {"Relu"}
+
+
+def test_a_campaign_searches_no_inputs_by_logits_that_a_dialect_does_not_know(
+    tmp_path: Path,
+) -> None:
+    inputs = [{"name": "x", "shape": [None, 3, 4], "batch": 0}]
+    path = tmp_path / "plain.toy"
+    path.write_text(json.dumps({"inputs": inputs, "nodes": NODES[:2], "outputs": ["r"]}))
+    code, result = outvote(tmp_path, "fuzz", str(path), "--budget", "12", fault="Relu")
+    assert (code, result["strategy"]) == (1, "mixed")
+    assert {row["rule"] for row in result["rules"] if row["valid"]} == {"LR", "LS", "LC"}
 
 
 def test_what_a_dialect_does_not_offer_is_a_sentence(

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from conftest import REAL, fake
-from outvote import dialects
-from outvote.core.dialect import dialect
+from outvote.core.dialect import dialect, dialects
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from worker_contract import Worker, WorkerContract
+
+# The default targets of all dialects but Keras', which the whole session shares (`real_pool`).
+OTHERS = {
+    name: wing.targets.BUILT_IN[name]
+    for wing in dialects()
+    if wing.name != "keras"
+    for name in wing.targets.DEFAULT
+}
 
 
 @pytest.fixture(scope="module")
@@ -22,21 +28,14 @@ def fakes() -> Iterator[Pool]:
 
 
 @pytest.fixture(scope="module")
-def toys() -> Iterator[Pool]:
-    with pytest.MonkeyPatch.context() as patch:
-        folder = str(Path(__file__).parent / "dialects")
-        patch.setenv("OUTVOTE_DIALECTS", folder)
-        patch.setattr(dialects, "__path__", [*dialects.__path__, folder])
-        dialect.cache_clear()
-        with LocalPool([dialect("toy").targets.BUILT_IN["toy-a"]]) as pool:
-            yield pool
-    dialect.cache_clear()
+def toys(toy_dialect: None) -> Iterator[Pool]:
+    with LocalPool([dialect("toy").targets.BUILT_IN["toy-a"]]) as pool:
+        yield pool
 
 
 @pytest.fixture(scope="module")
-def runtimes() -> Iterator[Pool]:
-    targets = dialect("onnx").targets
-    with LocalPool([targets.BUILT_IN[name] for name in targets.DEFAULT]) as pool:
+def others() -> Iterator[Pool]:
+    with LocalPool(list(OTHERS.values())) as pool:
         yield pool
 
 
@@ -60,7 +59,7 @@ class TestKeras(WorkerContract):
 
 
 @pytest.mark.frameworks
-class TestOnnx(WorkerContract):
-    @pytest.fixture(params=dialect("onnx").targets.DEFAULT)
-    def worker(self, request: pytest.FixtureRequest, runtimes: Pool) -> Worker:
-        return Worker(runtimes, request.param)
+class TestEveryOtherDialect(WorkerContract):
+    @pytest.fixture(params=OTHERS)
+    def worker(self, request: pytest.FixtureRequest, others: Pool) -> Worker:
+        return Worker(others, request.param)

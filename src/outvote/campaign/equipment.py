@@ -10,6 +10,7 @@ from outvote.bench.reader import arrivals, reader, require_started
 from outvote.campaign.investigate import Investigator
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.keeper import Keeper
+from outvote.campaign.oracles import created
 from outvote.campaign.performance.stopwatch import Stopwatch
 from outvote.campaign.rules import rules_of
 from outvote.campaign.runner import ModelRun, Runner
@@ -97,7 +98,8 @@ def equipped(job: FuzzJob, pool: Pool, store: Store, out: Path) -> Equipment:
     store.note(facts.HELLOS, heads)
     runner = Runner(pool, names, keep=job.keep_outputs)
     investigator = Investigator(runner, job.targets, job.settings, job.minimise)
-    lab = Lab(investigator, Stopwatch(runner, pool.targets), job.settings)
+    stopwatch = Stopwatch(runner, pool.targets)
+    lab = Lab(investigator, created(runner, pool.targets), stopwatch, job.settings)
     keeper = Keeper(pool, store, out, targets, hellos, lambda: totals.seconds)
     read = read_seeds(pool, job)
     tools = tools_for(job.dialect, pool, reader(job.targets).name)

@@ -6,12 +6,13 @@ Illegal values stand in `probes/illegal.py`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from outvote.campaign.investigate import Conclusion, Investigator
 from outvote.campaign.oracle import Judged, Pair, judge
+from outvote.campaign.oracles import CampaignOracle
 from outvote.campaign.performance.stopwatch import Stopwatch
 from outvote.campaign.runner import ModelRun, affordable_rows, inside
 from outvote.campaign.seeds import Seed
@@ -32,6 +33,7 @@ class Lab:
     """Who looks into what is odd, and by which settings it is odd."""
 
     investigator: Investigator
+    oracles: Sequence[CampaignOracle]
     stopwatch: Stopwatch
     settings: Settings
 
@@ -164,8 +166,10 @@ class Mutant:
     def answered(self, runs: Mapping[str, Run], lab: Lab) -> Answered:
         model = self.subject.model
         judged = judge(runs, self.changed, self.seed.case.truth, lab.settings)
-        slow = lab.stopwatch.check(self.seed, model, judged.runs)
-        return _answered(judged, lab.investigator.look(self.seed, model, judged) + slow, model)
+        concluded = lab.investigator.look(self.seed, model, judged)
+        for oracle in lab.oracles:
+            concluded += oracle.look(self.seed, model, judged)
+        return _answered(judged, concluded, model)
 
 
 def _answered(judged: Judged, conclusion: Conclusion, model: Model) -> Answered:

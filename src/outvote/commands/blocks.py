@@ -6,6 +6,7 @@ Only argparse is imported here: `outvote --help` is instant.
 from __future__ import annotations
 
 import argparse
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +36,17 @@ def new_parser(
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     return parser
+
+
+def plugins(folder: str) -> str:
+    """The names of what a folder of ours holds, for a help: its files are read, not imported.
+
+    A file says its NAME; where files of a folder say none, theirs are the names.
+    """
+    files = sorted((Path(__file__).parent.parent / folder).glob("[a-z]*.py"))
+    told = [re.search(r'^NAME = "(.+)"$', file.read_text("utf-8"), re.MULTILINE) for file in files]
+    names = [found[1] for found in told if found]
+    return ", ".join(names or [file.stem.replace("_", "-") for file in files])
 
 
 # What is read.
@@ -259,7 +271,7 @@ def add_constraint(group: Group, default: str) -> None:
         "--constraint",
         default=default,
         metavar="C",
-        help="light, occlusion, blackout, add-only, integer, none, or FILE.py (%(default)s)",
+        help=f"{plugins('worker/explore/constraints')}, or FILE.py (%(default)s)",
     )
 
 

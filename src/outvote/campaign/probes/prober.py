@@ -21,6 +21,7 @@ from outvote.campaign.seeds import Seed
 from outvote.campaign.trial import Mutant, Trial
 from outvote.core.arrays import Array
 from outvote.core.case import Data
+from outvote.core.dialect import dialect
 from outvote.core.truth import Truth
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
@@ -67,6 +68,8 @@ class Prober:
     def _searched(
         self, birth: Birth, root: int, parent: Subject, seed: Seed, rng: np.random.Generator
     ) -> Trial | None:
+        if not dialect(parent.model.dialect).has("logits"):
+            return None
         levels = LEVELS[birth.rule]
         if any(item.batch != 0 for item in parent.model.inputs):
             return None  # a population is a batch

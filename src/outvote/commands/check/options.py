@@ -91,7 +91,7 @@ def _add_metrics(parser: argparse.ArgumentParser) -> None:
         "--metric",
         type=values.names,
         metavar="M,...",
-        help="class, mad, relative; default: all that apply",
+        help=f"{blocks.plugins('judge/metrics')}; default: all that apply",
     )
     group.add_argument(
         "--k", type=values.positive, default=5, help="top-k of D_CLASS (%(default)s)"

@@ -62,7 +62,7 @@ def add(commands: Any) -> None:
     )
     blocks.add_targets(parser, "default: tensorflow, jax, torch, as far as installed")
     parser.add_argument(
-        "--strategy", default="mixed", help="mixed, layers, lemon, audee or random (%(default)s)"
+        "--strategy", default="mixed", help=f"{blocks.plugins('search')} (%(default)s)"
     )
     parser.add_argument(
         "--compare",
