@@ -49,7 +49,7 @@ def example(tmp_path: Path) -> Iterator[Load]:
 
 def test_the_metric(example: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     name = "total-variation"
-    monkeypatch.setitem(all_metrics(), name, example("def measure", "example_metric"))  # type: ignore[arg-type]
+    monkeypatch.setitem(all_metrics(), name, example("def measure", "example_metric"))
     metrics.test_one_distance_per_instance_the_same_both_ways(name=name)
     metrics.test_what_is_equal_does_not_count_and_has_distance_zero(name=name)
     metrics.test_what_has_no_number_on_one_side_counts(name=name)
