@@ -106,6 +106,13 @@ x = keras.Input((8, 9, 3))
 y = layers.RandomCrop(6, 5)(layers.Dropout(0.5)(augment(x), training=True))
 model = keras.Model(x, layers.Flatten()(layers.RandomBrightness(0.4)(y)))
 """,
+    "layers that only keras.applications has": """
+from keras.src.applications.convnext import LayerScale
+from keras.src.applications.inception_resnet_v2 import CustomScaleLayer
+x = keras.Input((6, 3))
+y = LayerScale(0.5, 3)(layers.Dense(3)(x))
+model = keras.Model(x, CustomScaleLayer(0.17)([x, y]))
+""",
     "adapted normalisation": """
 norm = layers.Normalization()
 norm.adapt(np.random.default_rng(0).normal(3, 2, size=(50, 6)).astype("float32"))

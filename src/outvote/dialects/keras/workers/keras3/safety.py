@@ -18,8 +18,8 @@ _CODE = (
 )
 # Parts of Keras whose classes a configuration may name; others read files or open connections.
 _CLASS_HOMES = (
-    *("activations", "constraints", "dtype_policies", "initializers", "layers", "models"),
-    *("ops", "quantizers", "random", "regularizers"),
+    *("activations", "applications", "constraints", "dtype_policies", "initializers", "layers"),
+    *("models", "ops", "quantizers", "random", "regularizers"),
 )
 # Functions that configurations really name; others of Keras (downloads, file access) they do not.
 _FUNCTION_HOMES = (
