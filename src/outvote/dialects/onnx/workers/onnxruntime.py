@@ -48,6 +48,7 @@ class OnnxRuntime:
     libraries: tuple[str, ...] = ("onnxruntime",)
     fixed = False
     free = False
+    divides = True
 
     def __init__(self, mode: str, folder: Path) -> None:
         self._options = options = ort.SessionOptions()

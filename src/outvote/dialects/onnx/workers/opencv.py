@@ -27,6 +27,7 @@ _GAPS = re.compile(
 
 def create(context: Context) -> OnnxWorker:
     cv2.setNumThreads(1)
+    cv2.utils.logging.setLogLevel(cv2.utils.logging.LOG_LEVEL_SILENT)
     return OnnxWorker(context, OpenCv(context.blobs.folder))
 
 
@@ -36,6 +37,7 @@ class OpenCv:
     libraries: tuple[str, ...] = ("opencv-python-headless", "opencv-python")
     fixed = True
     free = False
+    divides = True
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -104,9 +106,11 @@ class _Net:
 
 def _typed(graph: Assembled) -> Assembled:
     """The graph with types and shapes of its outputs, which OpenCV wants to be told."""
+    if graph.content is not None:  # and so they are told already
+        return graph
     proto = onnx.shape_inference.infer_shapes(graph.proto)
     for value in proto.graph.output:
         held = value.type.tensor_type
         held.elem_type = held.elem_type or CODES["float32"]
         held.shape.SetInParent()
-    return replace(graph, proto=proto)
+    return replace(graph, proto=proto, content=None)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -56,12 +57,20 @@ class OpenVino:
     libraries: tuple[str, ...] = ("openvino",)
 
     def __init__(self, mode: str, folder: Path) -> None:
-        self._core = ov.Core()
         self._config = _FAST if mode == "fast" else _PINNED
         self._fast = mode == "fast"
         self._folder = folder
         self.free = mode == "dynamic"
         self.fixed = not self.free
+
+    @cached_property
+    def _core(self) -> Any:
+        return ov.Core()
+
+    @property
+    def divides(self) -> bool:
+        """As long as it has not begun: then it has threads, and a child would not."""
+        return "_core" not in self.__dict__
 
     def is_gap(self, error: Exception) -> bool:
         return bool(_GAPS.search(str(error)))

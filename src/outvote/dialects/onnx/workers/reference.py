@@ -17,7 +17,10 @@ from outvote.dialects.onnx.workers.shared.assemble import Assembled
 from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
 from outvote.worker.main import Context
 
-_GAPS = re.compile(r"No registered implementation|not implemented")
+_GAPS = re.compile(
+    r"No registered implementation|No implementation for operator|not implemented|"
+    r"Unknown activation function"
+)
 
 
 def create(context: Context) -> OnnxWorker:
@@ -30,6 +33,7 @@ class ReferenceRuntime:
     libraries: tuple[str, ...] = ("onnx", "numpy")
     fixed = False
     free = False
+    divides = True
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

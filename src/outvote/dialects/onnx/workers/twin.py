@@ -41,6 +41,7 @@ class Twin:
 
     fixed = False
     free = False
+    divides = False  # nobody knows what threads the tools have
 
     def __init__(self, name: str, runtime: OnnxRuntime, folder: Path) -> None:
         tool = _TOOLS.get(name)
@@ -82,7 +83,8 @@ class Twin:
         proto.graph.output.extend(onnx.ValueInfoProto(name=n) for n in kept if n not in own)
         outputs = (*own, *kept)
         gone = tuple(name for name in shown if name not in made)
-        return replace(graph, proto=proto, inputs=_inputs(graph, proto), outputs=outputs), gone
+        inputs = _inputs(graph, proto)
+        return replace(graph, proto=proto, inputs=inputs, outputs=outputs, content=None), gone
 
     def loaded(self, graph: Assembled) -> Program:
         return self._runtime.load(graph)

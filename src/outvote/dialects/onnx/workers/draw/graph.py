@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from onnx import ModelProto
 
 from outvote.core.arrays import Array
+from outvote.dialects.onnx.nouns.batch import (
+    DrawGraphs,
+    GraphCase,
+    GraphsDrawn,
+    packed_cases,
+)
 from outvote.dialects.onnx.workers.draw.node import NodeDraw
 from outvote.dialects.onnx.workers.draw.sketch import (
     Accept,
@@ -67,3 +74,17 @@ def _link(sketch: Sketch) -> Value | None:
     if sketch.rng.random() < _LATEST:
         return computed[-1]
     return computed[int(sketch.rng.random() * len(computed))]
+
+
+def draw_graphs(request: DrawGraphs) -> GraphsDrawn:
+    """Packed graphs of consecutive numbers."""
+    found: list[GraphCase] = []
+    refused = 0
+    for number in range(request.first, request.first + request.count):
+        chance = random.Random(f"{request.seed} {number}")  # noqa: S311 - no secret
+        nodes = chance.randint(request.least, request.most)
+        opset = chance.choice(request.opsets)
+        graph = draw_graph(opset, chance.getrandbits(48), nodes, request.kinds)
+        refused += graph.refused
+        found.append(GraphCase(graph.proto.SerializeToString(), graph.feeds))
+    return GraphsDrawn(cases=packed_cases(found), refused=refused)

@@ -48,11 +48,12 @@ class Assembled:
     outputs: tuple[str, ...]
     external: bool = False
     own: int = 0  # how many of the outputs are the model's; the others are shown for once
+    content: bytes | None = None  # the protobuf as bytes, where they are at hand
 
     @contextmanager
     def stored(self, blobs: Path) -> Iterator[bytes | Path]:
         """What to load: bytes, or a file beside the weights for as long as it takes."""
-        data = self.proto.SerializeToString()
+        data = self.content if self.content is not None else self.proto.SerializeToString()
         if not self.external:
             yield data
             return

@@ -27,6 +27,11 @@ class Runtime(Protocol):
     fixed: bool  # whether graphs are loaded with the sizes of what they are fed
     free: bool  # whether single nodes are loaded without any sizes
 
+    @property
+    def divides(self) -> bool:
+        """Whether its process can be divided now: it has no threads of its own."""
+        ...
+
     def precision(self) -> Mapping[str, Any]: ...
 
     def load(self, graph: Assembled) -> Program: ...

@@ -13,6 +13,7 @@ from outvote.core.instances import count_of, taken
 from outvote.core.model import Model, Ref
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
+from outvote.dialects.onnx.nouns.batch import DrawGraphs, GraphsDrawn, GraphsRan, RunGraphs
 from outvote.dialects.onnx.nouns.node import origin_of, tensors_of
 from outvote.dialects.onnx.nouns.operators import ListOperators, OperatorsListed
 from outvote.dialects.onnx.nouns.requests import (
@@ -61,6 +62,8 @@ class OnnxWorker:
             DrawNodes: self.draw_nodes,
             InferForms: self.infer_forms,
             AttemptNode: self.attempt,
+            DrawGraphs: self.draw_graphs,
+            RunGraphs: self.run_graphs,
         }
 
     def is_gap(self, error: Exception) -> bool:
@@ -184,6 +187,18 @@ class OnnxWorker:
         found = self._engine.whole(model, feeds)
         self._engine.forget()
         return ask.LayerAttempted(shapes=[list(state.array.shape) for state in found])
+
+    def draw_graphs(self, request: DrawGraphs) -> GraphsDrawn:
+        """New graphs, each by its number."""
+        from outvote.dialects.onnx.workers.draw.graph import draw_graphs
+
+        return draw_graphs(request)
+
+    def run_graphs(self, request: RunGraphs) -> GraphsRan:
+        """Many small graphs, each once."""
+        from outvote.dialects.onnx.workers.shared.batch import run_graphs
+
+        return GraphsRan(answers=run_graphs(self._runtime, request, self._context))
 
     def _part(
         self, model: Model, feeds: list[State], jitter: int | None, shown: Sequence[Ref]

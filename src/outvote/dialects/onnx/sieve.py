@@ -1,0 +1,209 @@
+"""Free graphs in bulk: drawn, run on every target, compared cheaply; what parts them is kept.
+
+Graphs travel in packs, so that what a message costs is shared by many. Every target works through
+the packs at its own pace, while the next ones are drawn by a process of its own.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.errors import UsageError
+from outvote.core.target import Outcome
+from outvote.dialects.onnx.nouns.batch import (
+    DrawGraphs,
+    GraphAnswer,
+    GraphCase,
+    RunGraphs,
+    answers_in,
+    cases_in,
+    packed_cases,
+)
+from outvote.judge.tolerance import PLACE, SCREEN
+from outvote.run.pool import Pool
+from outvote.run.settle import ask_settled
+
+PACK = 64  # graphs in a message
+_AHEAD = 3  # packs that are under way
+_NARROW_PLACES = 16.0  # of float16: a screen of 1e-5 would be less than its rounding
+
+
+@dataclass(frozen=True)
+class PartedGraph:
+    """A graph on which targets are not of one mind, and what each made of it."""
+
+    number: int
+    case: GraphCase
+    answers: Mapping[str, GraphAnswer]
+
+
+@dataclass
+class SievedPack:
+    """What came of one pack."""
+
+    first: int
+    cases: Array  # packed
+    tested: int
+    refused: int  # nodes that inference would not have
+    parted: list[PartedGraph] = field(default_factory=list)
+    outcomes: dict[str, Counter[str]] = field(default_factory=dict)  # by target
+    inside: dict[str, float] = field(default_factory=dict)  # seconds inside each target
+    compared: float = 0.0  # seconds
+    valid: int = 0  # graphs that some target could run
+
+
+class GraphSieve:
+    """Sifts graphs on some targets. Use as a context manager: it holds threads."""
+
+    def __init__(self, pool: Pool, names: Sequence[str], reader: str, wanted: DrawGraphs) -> None:
+        self._pool = pool
+        self._wanted = wanted
+        self._drawer = _Lane.of(pool, reader, "draws graphs")
+        self._lanes = {name: [_Lane.of(pool, name, "sifts")] for name in names}
+
+    def __enter__(self) -> GraphSieve:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        lanes = [lane for some in self._lanes.values() for lane in some]
+        for lane in (self._drawer, *lanes):
+            lane.thread.shutdown(wait=True, cancel_futures=True)
+
+    def packs(self, first: int = 0) -> Iterator[SievedPack]:
+        """One pack after the other, from a number on, without end."""
+        coming: deque[_Coming] = deque()
+        widened = False
+        for start in itertools.count(first, self._wanted.count):
+            coming.append(self._started(start))
+            if len(coming) > _AHEAD:
+                pack = self._finished(coming.popleft())
+                if not widened:
+                    self._widen(pack.inside)
+                    widened = True
+                yield pack
+
+    def _started(self, first: int) -> _Coming:
+        drawn = self._drawer.thread.submit(self._draw, first)
+        answers = {}
+        for name, lanes in self._lanes.items():
+            lane = lanes[(first // self._wanted.count) % len(lanes)]
+            answers[name] = lane.thread.submit(self._asked, lane.name, drawn)
+        return _Coming(first, drawn, answers)
+
+    def _widen(self, inside: Mapping[str, float]) -> None:
+        """A target that takes longer than all others together gets a worker per processor."""
+        for name, seconds in inside.items():
+            if seconds > sum(inside.values()) / 2 and len(inside) > 1:
+                for number in range(2, (os.cpu_count() or 1) + 1):
+                    self._lanes[name].append(_Lane.of(self._pool, name, f"sifts too, {number}"))
+
+    def _draw(self, first: int) -> tuple[Array, int]:
+        run = ask_settled(self._pool, self._drawer.name, replace(self._wanted, first=first))
+        if not run.ok:
+            raise UsageError(f"graphs could not be drawn: {run.message}")
+        return run.reply.cases, run.reply.refused
+
+    def _asked(self, name: str, drawn: Future[tuple[Array, int]]) -> list[GraphAnswer]:
+        packed, _ = drawn.result()
+        return self.answers(name, packed, self._wanted.count)
+
+    def answers(self, name: str, packed: Array, count: int) -> list[GraphAnswer]:
+        """What one target makes of packed cases; whose worker dies is asked on without the case."""
+        run = self._pool.ask(name, RunGraphs(cases=packed, steps=count))
+        if run.ok:
+            return answers_in(run.reply.answers, count)
+        if count == 1:
+            return [GraphAnswer(run.outcome, message=run.message)]
+        cases = cases_in(packed)
+        place = int(run.layer) if run.layer and run.layer.isdigit() else count // 2
+        parts = (cases[:place], cases[place : place + 1], cases[place + 1 :])
+        return [
+            answer
+            for part in parts
+            if part
+            for answer in self.answers(name, packed_cases(part), len(part))
+        ]
+
+    def _finished(self, coming: _Coming) -> SievedPack:
+        packed, refused = coming.drawn.result()
+        answers = {name: future.result() for name, future in coming.answers.items()}
+        began = time.perf_counter()
+        count = self._wanted.count
+        pack = SievedPack(coming.first, packed, count, refused)
+        cases: list[GraphCase] = []
+        for place in range(count):
+            given = {name: found[place] for name, found in answers.items()}
+            pack.valid += any(answer.outcome is Outcome.OK for answer in given.values())
+            if is_parted(given):
+                cases = cases or cases_in(packed)
+                pack.parted.append(PartedGraph(coming.first + place, cases[place], given))
+        for name, found in answers.items():
+            pack.outcomes[name] = Counter(answer.outcome.value for answer in found)
+            pack.inside[name] = sum(answer.seconds for answer in found)
+        pack.compared = time.perf_counter() - began
+        return pack
+
+
+@dataclass(frozen=True)
+class _Lane:
+    """A worker of the sieve's own, and the thread that waits for it."""
+
+    name: str
+    thread: ThreadPoolExecutor
+
+    @staticmethod
+    def of(pool: Pool, target: str, task: str) -> _Lane:
+        name = f"{target} ({task})"
+        if name not in pool.targets:
+            pool.add(replace(pool.targets[target], name=name))
+        return _Lane(name, ThreadPoolExecutor(1))
+
+
+@dataclass(frozen=True)
+class _Coming:
+    first: int
+    drawn: Future[tuple[Array, int]]
+    answers: Mapping[str, Future[list[GraphAnswer]]]
+
+
+def is_parted(answers: Mapping[str, GraphAnswer]) -> bool:
+    """Whether targets differ, or some fail where others do not. A gap says nothing."""
+    ran = [answer for answer in answers.values() if answer.outcome is Outcome.OK]
+    if not ran:
+        return False
+    if any(a.outcome not in (Outcome.OK, Outcome.UNSUPPORTED) for a in answers.values()):
+        return True
+    return any(not _alike(ran[0].outputs, other.outputs) for other in ran[1:])
+
+
+def _alike(a: Sequence[Array], b: Sequence[Array]) -> bool:
+    return len(a) == len(b) and all(alike(x, y) for x, y in zip(a, b, strict=True))
+
+
+def alike(a: Array, b: Array) -> bool:
+    """Whether two tensors agree so far that a closer look is not worth it."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    if a.tobytes() == b.tobytes():
+        return True
+    if a.dtype.kind != "f":
+        return False
+    tolerance = max(SCREEN, _NARROW_PLACES * PLACE[a.dtype.name])
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        size = np.abs(x)
+        largest = float(np.max(size, initial=0.0, where=np.isfinite(size)))
+        near = np.abs(x - y) <= tolerance * largest
+    return bool(np.all(near | (x == y) | (np.isnan(x) & np.isnan(y))))
