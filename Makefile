@@ -21,7 +21,7 @@ demo: setup
 # What CI runs. Environments that the classic targets need are built beside lint and quick tests.
 test: setup
 	@$(MAKE) --no-print-directory -j2 checked classic
-	$(BIN)/python -m pytest -m "frameworks or browser"
+	$(BIN)/python -m pytest -m "frameworks or browser" -n 2 --dist loadfile
 
 checked: setup
 	@$(MAKE) --no-print-directory lint

@@ -208,6 +208,17 @@ def test_the_pooling_bug_of_the_paper_is_in_the_real_library(
 
 
 @is_classic
+def test_classic_targets_alone_are_checked_up_to_the_verdict(
+    classic: Callable[[str], Pool], keras_file: Build, tmp_path: Path
+) -> None:
+    """CRADLE's own bug on CRADLE's own libraries."""
+    targets = tuple(classic(name).targets[name] for name in CLASSIC)
+    (finding,) = run(Job(keras_file(POOLING), targets, count=2, out=tmp_path / "out"))["findings"]
+    assert (finding["accused"], finding["triage"]) == ("keras==2.1.4/theano", "bug")
+    assert finding["layer_kind"] == "AveragePooling2D"
+
+
+@is_classic
 def test_a_stateful_layer_of_keras_2_begins_every_call_with_zeros(
     classic: Callable[[str], Pool], keras_file: Build
 ) -> None:
