@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -29,6 +30,9 @@ settings.register_profile("same", deadline=None, derandomize=True, max_examples=
 settings.load_profile("same")
 # It would draw constants of ours too, of whatever is imported: others for one file than for all.
 setattr(providers, "is_local_module_file", lambda path: False)  # noqa: B010
+# A shell that starts tests in the background has them ignore Ctrl-C, which some of them press.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 pytest.register_assert_rewrite("worker_contract")  # it asserts, and is no test file
 
 REAL = tuple(n for n, t in BUILT_IN.items() if t.worker == "keras3" and t.mode == "eager")
