@@ -14,8 +14,9 @@ from outvote.bench.reader import read_file
 from outvote.campaign.probes.evolution import Evolution
 from outvote.campaign.probes.genome import Genome
 from outvote.core.blobs import BlobStore
+from outvote.core.cuts import ended_at
 from outvote.core.model import Input, Layer, Model, Ref, Weight
-from outvote.dialects.keras.logits import logits_apart, logits_model
+from outvote.dialects.keras.logits import logits_apart
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.search.genetic import GeneticSettings, Population, inconsistency_fitness, nan_fitness
@@ -96,14 +97,15 @@ def test_the_logits_stand_before_what_makes_probabilities() -> None:
     inputs = (Input("x", (None, 4), "float32"),)
     dense = layer("d", "Dense", "x", activation="softmax")
     fused = Model("m", inputs, (dense,), (Ref("d"),), "keras")
-    assert logits_model(fused).layers[0].config["activation"] == "linear"
+    assert ended_at(*logits_apart(fused)).layers[0].config["activation"] == "linear"
     apart, ref = logits_apart(fused)
     assert [x.kind for x in apart.layers] == ["Dense", "Activation"]
     assert (apart.outputs, ref) == ((Ref("d_activation"),), Ref("d"))
     two = (layer("d", "Dense", "x"), layer("s", "Softmax", "d"))
-    assert logits_model(Model("m", inputs, two, (Ref("s"),), "keras")).outputs == (Ref("d"),)
+    squashed = Model("m", inputs, two, (Ref("s"),), "keras")
+    assert ended_at(*logits_apart(squashed)).outputs == (Ref("d"),)
     plain = Model("m", inputs, (layer("r", "ReLU", "x"),), (Ref("r"),), "keras")
-    assert logits_model(plain) == plain
+    assert ended_at(*logits_apart(plain)) == plain
 
 
 def test_a_chromosome_becomes_inputs_and_weights(tmp_path: Path) -> None:

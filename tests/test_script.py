@@ -14,14 +14,13 @@ import pytest
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
-from outvote.core.cuts import owned
+from outvote.core.cuts import ended_at, owned
 from outvote.core.dtypes import asks_for
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.outputs import Outputs
 from outvote.core.source import filled, keywords, literal, one_line
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target
-from outvote.dialects.keras.logits import logits_model
 from outvote.dialects.keras.script import can_prove, written_out
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.finding import Finding, Proof
@@ -198,7 +197,7 @@ def test_what_is_left_of_a_shared_layer_owns_its_weights(tmp_path: Path) -> None
         ("fourth", "third"),
     ]
     assert owned(model.layers) == model.layers
-    ends = logits_model(replace(model, outputs=(Ref("fourth"),)))
+    ends = ended_at(model, Ref("fourth"))
     assert [(layer.name, layer.shares) for layer in ends.layers] == [
         ("third", None),
         ("fourth", "third"),

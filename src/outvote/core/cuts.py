@@ -1,4 +1,4 @@
-"""Parts of a model as models of their own: a layer with what it read, layers that are left."""
+"""Parts of a model as models of their own: a layer with what it read, all up to a tensor."""
 
 from __future__ import annotations
 
@@ -51,3 +51,15 @@ def owned(layers: Iterable[Layer]) -> tuple[Layer, ...]:
         shares = None if owner == layer.name else owner
         found.append(layer if layer.shares == shares else replace(layer, shares=shares))
     return tuple(found)
+
+
+def ended_at(model: Model, *ends: Ref) -> Model:
+    """The model that ends at these tensors, without the layers that nothing needs then."""
+    needed = {end.producer for end in ends}
+    layers = []
+    for layer in reversed(model.layers):
+        if layer.name in needed:
+            layers.append(layer)
+            needed.update(layer.inputs)
+    outputs = tuple(dict.fromkeys(ends))
+    return replace(model, layers=owned(reversed(layers)), outputs=outputs) if layers else model

@@ -161,8 +161,6 @@ class Logits(Protocol):
 
     def logits_apart(self, model: Model) -> tuple[Model, Ref]: ...
 
-    def logits_model(self, model: Model) -> Model: ...
-
 
 class Reference(Protocol):
     """`reference`: exact results, by formulas of our own."""

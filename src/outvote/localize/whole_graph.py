@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from outvote.bench.noise import asking, choose_instruments, measured
 from outvote.core.arrays import Array
-from outvote.core.cuts import owned
+from outvote.core.cuts import ended_at
 from outvote.core.model import Layer, Model, Ref
 from outvote.core.outputs import Outputs
 from outvote.judge.compare import Settings
@@ -61,7 +60,7 @@ def _agree(
 
 def prefix(model: Model, position: int) -> Model:
     """The model cut off after one layer: what that layer needs, and no more."""
-    return _cut(model, position, [Ref(model.layers[position].name)])
+    return ended_at(model, Ref(model.layers[position].name))
 
 
 def _front(model: Model, position: int) -> Model:
@@ -69,14 +68,4 @@ def _front(model: Model, position: int) -> Model:
     made = {layer.name for layer in model.layers[: position + 1]}
     later = [ref for layer in model.layers[position + 1 :] for ref in layer.refs()]
     read = [ref for ref in (*model.outputs, *later) if ref.producer in made]
-    return _cut(model, position, [Ref(model.layers[position].name), *read])
-
-
-def _cut(model: Model, position: int, outputs: Sequence[Ref]) -> Model:
-    needed = {ref.producer for ref in outputs}
-    kept: list[Layer] = []
-    for layer in reversed(model.layers[: position + 1]):
-        if layer.name in needed:
-            kept.append(layer)
-            needed.update(layer.inputs)
-    return replace(model, layers=owned(reversed(kept)), outputs=tuple(dict.fromkeys(outputs)))
+    return ended_at(model, Ref(model.layers[position].name), *read)

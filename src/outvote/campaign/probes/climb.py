@@ -14,6 +14,7 @@ import numpy as np
 from outvote.campaign.probes.evolution import Evolution, Evolved
 from outvote.campaign.probes.genome import Genome
 from outvote.core.arrays import Array
+from outvote.core.cuts import ended_at
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
 from outvote.core.protocol import FindGradients, OpenExplorer
@@ -74,7 +75,7 @@ class Climb:
 
     def _open(self, genome: Genome, inputs: Sequence[Array]) -> bool:
         request = OpenExplorer(
-            models=(dialect(genome.model.dialect).logits.logits_model(genome.model),),
+            models=(ended_at(*dialect(genome.model.dialect).logits.logits_apart(genome.model)),),
             sample=tuple(self._pool.blobs.put(array) for array in inputs),
             kind="any",
             skip=(),

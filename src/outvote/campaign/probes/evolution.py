@@ -14,6 +14,7 @@ import numpy as np
 
 from outvote.campaign.probes.genome import Genome
 from outvote.core.arrays import Array
+from outvote.core.cuts import ended_at
 from outvote.core.dialect import dialect
 from outvote.core.model import Model
 from outvote.core.protocol import Ran, RangesWatched, Request, RunModel, WatchRanges
@@ -129,7 +130,7 @@ class Evolution:
         blobs = tuple(self._pool.blobs.put(np.ascontiguousarray(array)) for array in inputs)
         if len(self._names) == 1:
             return ranges_request(model, blobs)
-        cut = dialect(model.dialect).logits.logits_model(model)
+        cut = ended_at(*dialect(model.dialect).logits.logits_apart(model))
         return RunModel(model=cut, inputs=blobs, batch=len(inputs[0]), steps=len(cut.layers))
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from outvote.core.cuts import owned
 from outvote.core.model import REF, Layer, Model, Ref
 
 _SQUASHING = ("softmax", "sigmoid", "log_softmax", "hard_sigmoid")
@@ -30,20 +29,6 @@ def logits_apart(model: Model) -> tuple[Model, Ref]:
     layers = [linear if item.name == layer.name else item for item in model.layers]
     outputs = tuple(Ref(end.name) if out == ref else out for out in model.outputs)
     return replace(model, layers=(*layers, end), outputs=outputs), ref
-
-
-def logits_model(model: Model) -> Model:
-    """The model that ends at the logits, without the layers that nothing needs then."""
-    apart, ref = logits_apart(model)
-    needed = {ref.producer}
-    layers = []
-    for layer in reversed(apart.layers):
-        if layer.name in needed:
-            layers.append(layer)
-            needed.update(layer.inputs)
-    if not layers:
-        return model
-    return replace(apart, layers=owned(reversed(layers)), outputs=(ref,))
 
 
 def _activation(layer: Layer, activation: str, taken: set[str]) -> Layer:

@@ -21,6 +21,7 @@ from outvote.core.target import Target
 from outvote.dialects.keras.layers import INERT, INERT_ENDINGS, policy_name
 from outvote.dialects.keras.targets import reading_order
 from outvote.findings import versions as repro_versions
+from outvote.findings.answer import right_answer
 from outvote.findings.finding import Finding, Proof
 from outvote.judge.compare import Settings
 from outvote.localize.isolated import Fault
@@ -94,7 +95,7 @@ def written_out(
     """The proof as a script; `defaults` are what its layers need not be given."""
     shown = _shown(proof, targets)
     writer = _Writer(proof.specimen, defaults, blobs)
-    expected, source = _expected(finding, proof)
+    expected, source = right_answer(finding, proof)
     body = writer.body()
     modes = sorted({t.mode for t in shown.values()} & set(_MODES))
     lines = [f'if mode == "{mode}": {_MODES[mode]}' for mode in modes]
@@ -165,23 +166,6 @@ def _shown(proof: Proof, targets: Mapping[str, Target]) -> dict[str, Target]:
     """One target of each kind that took part; compiled ones that only agree cost time alone."""
     names = [*proof.observed.outputs, *proof.observed.failures]
     return {name: targets[name] for name in names if name in targets}
-
-
-def _expected(finding: Finding, proof: Proof) -> tuple[Array | None, str]:
-    """What a right target gives, and who says so; None: a right one refuses."""
-    seen = proof.observed
-    if finding.kind == "shape" and seen.failures:
-        return None, "the others refuse this with an exception"
-    names = [n for n in (seen.vote.majority or seen.outputs) if n in seen.outputs]
-    if proof.expected is not None and finding.triage == "bug":
-        given = seen.outputs[names[0]].arrays if names else ()
-        dtype = given[0].dtype if given else np.float64
-        return proof.expected.arrays[0].astype(dtype), proof.source
-    if not names:
-        return None, "no target gives a result"
-    told = "what they agree on" if seen.vote.decided else "one side's answer: it is undecided"
-    agree = ", ".join(names if seen.vote.decided else names[:1])
-    return seen.outputs[names[0]].arrays[0], f"{agree}: {told}"
 
 
 def _ends_in_bfloat16(proof: Proof) -> bool:

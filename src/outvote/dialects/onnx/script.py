@@ -17,7 +17,8 @@ from outvote.core.source import filled, keywords, literal, one_line
 from outvote.core.target import Target
 from outvote.dialects.onnx.nouns.node import WEIGHT, operator_of, origin_of, tensors_of
 from outvote.dialects.onnx.nouns.types import CODES, is_narrow
-from outvote.findings.finding import Finding, Proof
+from outvote.findings.answer import right_answer
+from outvote.findings.finding import Finding
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool
 from outvote.triage.plain import expression
@@ -52,7 +53,7 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
         if _is_narrow(proof.specimen.model):
             return None
         body, inputs = _FROM_FILE.splitlines(), "*x"
-    expected, source = _expected(finding, proof)
+    expected, source = right_answer(finding, proof)
     shown = {n: targets[n] for n in (*proof.observed.outputs, *proof.observed.failures)}
     text = _filled(
         finding.title,
@@ -133,23 +134,6 @@ def _environment(name: str, target: Target) -> dict[str, str]:
     if target.setup is not None:
         env["SETUP"] = str(target.setup.absolute())
     return env
-
-
-def _expected(finding: Finding, proof: Proof) -> tuple[Array | None, str]:
-    """What a right target gives, and who says so; None: a right one refuses."""
-    seen = proof.observed
-    if finding.kind == "shape" and seen.failures:
-        return None, "the others, which refuse this with an exception"
-    names = [n for n in (seen.vote.majority or seen.outputs) if n in seen.outputs]
-    if proof.expected is not None and finding.triage == "bug":
-        given = seen.outputs[names[0]].arrays if names else ()
-        dtype = given[0].dtype if given else np.float64
-        return proof.expected.arrays[0].astype(dtype), proof.source
-    if not names:
-        return None, "nobody: no target gives a result"
-    told = "what they agree on" if seen.vote.decided else "one side's answer: it is undecided"
-    agree = ", ".join(names if seen.vote.decided else names[:1])
-    return seen.outputs[names[0]].arrays[0], f"{agree}: {told}"
 
 
 def _is_narrow(model: Model) -> bool:
