@@ -51,7 +51,7 @@ def test_an_empty_result_that_the_majority_refuses_is_accused(fake_model: Path) 
     assert finding.title == (
         "a gives an empty result, and the others refuse, in Softmax layer 'soft'"
     )
-    assert "2 independent implementations agree: a against b, c" in finding.reason
+    assert "2 independent implementations agree: b, c against a" in finding.reason
 
 
 def test_an_empty_result_and_one_refusal_are_not_decided(fake_model: Path) -> None:

@@ -38,7 +38,7 @@ def vote(
     libraries = [
         sorted({targets[name].implementation_of(layer_kind) for name in group}) for group in groups
     ]
-    told = " against ".join(f"{', '.join(g)}" for g in groups)
+    told = _sides(groups)
     if len(groups) == 1:
         return Vote(groups, (), f"all agree: {told}")
     original = _original(groups, targets)
@@ -51,7 +51,12 @@ def vote(
     if counts.count(best) > 1:
         return Vote(groups, (), f"cannot be decided, the votes are tied: {told}")
     winner = groups[counts.index(best)]
+    told = _sides([winner, *(group for group in groups if group != winner)])
     return Vote(groups, winner, f"{best} independent implementations agree: {told}")
+
+
+def _sides(groups: Sequence[tuple[str, ...]]) -> str:
+    return " against ".join(", ".join(group) for group in groups)
 
 
 def _original(
