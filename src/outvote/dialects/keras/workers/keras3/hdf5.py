@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import h5py
 
@@ -23,7 +23,7 @@ _MAX_RATIO = 100
 
 
 @contextmanager
-def opened(file: Path | IO[bytes], name: str) -> Iterator[tuple[Any, int]]:
+def opened(file: Path, name: str) -> Iterator[tuple[Any, int]]:
     """The file, looked through, and how many bytes of numbers it holds."""
     try:
         found = h5py.File(file, "r")

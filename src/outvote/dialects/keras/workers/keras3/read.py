@@ -49,10 +49,12 @@ def load(path: Path, weights: Path | None, custom: Mapping[str, Any], allow_code
 
 
 def _from_archive(path: Path, custom: Mapping[str, Any], allow_code: bool) -> Any:
-    with zipfile.ZipFile(path) as archive:
+    with zipfile.ZipFile(path) as archive, tempfile.TemporaryDirectory() as folder:
         text = archive.read("config.json")
         config = keras_legacy.read_config(text, path.name, custom, allow_code)
-        with archive.open("model.weights.h5") as held, opened(held, path.name) as (_, size):
+        # HDF5 jumps to and fro; in an archive each jump back reads from the beginning again.
+        weights = Path(archive.extract("model.weights.h5", folder))
+        with opened(weights, path.name) as (_, size):
             pass
     with tempfile.TemporaryDirectory() as folder, zeros_for_weights(size):
         return keras.saving.load_model(
