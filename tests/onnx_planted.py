@@ -12,6 +12,7 @@ from onnx.reference.ops.op_erf import Erf
 from onnx.reference.ops.op_neg import Neg
 from onnx.reference.ops.op_relu import Relu
 from onnx.reference.ops.op_softmax import Softmax
+from onnx.reference.ops.op_string_concat import StringConcat
 from onnx.reference.ops.op_transpose import Transpose
 
 
@@ -43,7 +44,13 @@ def hangs(self: Any, x: Any) -> Any:
     time.sleep(3600)
 
 
+def joined(self: Any, x: Any, y: Any) -> Any:
+    """Forgets the second text."""
+    return (np.array([str(one) for one in x.reshape(-1)]).reshape(x.shape),)
+
+
 Relu._run = relu
+StringConcat._run = joined
 Softmax._run = softmax
 Transpose._run = transpose
 Erf._run = raises

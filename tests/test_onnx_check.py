@@ -174,6 +174,51 @@ def test_every_type_goes_in_and_comes_out(
     np.testing.assert_array_equal(run.reply.outputs.arrays[0], x.reshape(4))
 
 
+def text_net() -> Any:
+    """Texts go in, are joined and looked up; texts and numbers come out."""
+    text = TensorProto.STRING
+    nodes = [
+        helper.make_node("StringConcat", ["x", "end"], ["joined"], name="join"),
+        helper.make_node(
+            "LabelEncoder", ["joined"], ["y"], name="code", domain="ai.onnx.ml",
+            keys_strings=["cat!", "dog!"], values_int64s=[1, 2], default_int64=-1,
+        ),
+    ]  # fmt: skip
+    end = helper.make_tensor("end", text, [1], [b"!"])
+    outputs = [value("joined", ["n"], text), value("y", ["n"], made.INT64)]
+    imports = [helper.make_opsetid("ai.onnx.ml", 2)]
+    return model(nodes, [value("x", ["n"], text)], outputs, [end], opset=20, imports=imports)
+
+
+def test_texts_go_in_and_come_out(pool: Pool, tmp_path: Path) -> None:
+    x = np.array(["cat", "dog", "\u732b", ""])
+    found = checked(pool, text_net(), tmp_path, data={"x": x}, every_layer=True)
+    assert found.verdict == "consistent", [f.title for f in found.findings]
+    assert {n for n, run in found.runs.items() if run.ok} == {"onnxruntime", "onnx-reference"}
+    for name in ("onnxruntime", "onnx-reference"):
+        joined, codes = found.outputs[name].arrays
+        assert codes.tolist() == [1, 2, -1, -1]
+        assert len(set(joined.tolist())) == 4
+        assert found.outputs[name].dtypes == ("string", "int64")
+
+
+def test_a_fault_in_texts_is_found_and_its_script_holds_them(pool: Pool, tmp_path: Path) -> None:
+    targets = (BUILT_IN["onnxruntime"], BUILT_IN["onnx-reference"], PLANTED)
+    job = Job(model=saved(text_net(), tmp_path), targets=targets, out=tmp_path / "out")
+    found = check_in(pool, job, out=tmp_path / "out")  # texts at random: words of the nodes
+    (finding,) = [f for f in found.findings if f.triage == "bug"]
+    assert (finding.accused, finding.layer and finding.layer.name) == ("planted", "join")
+    folder = tmp_path / "out" / "findings" / finding.fingerprint
+    with np.load(folder / "inputs.npz") as file:
+        assert {file[name].dtype.kind for name in file.files} == {"U"}
+    assert any("np.array([" in line for line in (folder / "repro.py").read_text().splitlines())
+
+
+def test_data_of_the_wrong_kind_for_texts_is_refused(pool: Pool, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"x has dtype float32; the model takes texts \(str\)"):
+        checked(pool, text_net(), tmp_path, data={"x": floats([1, 2])})
+
+
 def test_bfloat16_is_computed_as_such(pool: Pool, tmp_path: Path) -> None:
     """A node alone is given bfloat16 too, though its tensors have travelled as float32."""
     cast = helper.make_node("Cast", ["x"], ["b"], name="narrow", to=TensorProto.BFLOAT16)

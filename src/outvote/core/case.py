@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from outvote.core.archive import BROKEN, members, require_whole
-from outvote.core.arrays import Array, travels
+from outvote.core.arrays import TEXT, Array, travels
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
 from outvote.core.instances import by_instance, count_of, taken
@@ -113,6 +113,8 @@ def fit(
     allow_empty: bool | None = None,  # None: not to be had
 ) -> Data:
     """Arrays in the order and types of the model's inputs; whatever does not fit is refused."""
+    for item in model.inputs:
+        _require_known(item, model)
     names = _input_names(arrays, model, source)
     inputs = tuple(
         _fit_input(arrays[name], name, item, allow_nan)
@@ -137,7 +139,7 @@ def fit(
 def random_data(model: Model, count: int, seed: int) -> Data:
     """Normal numbers, or small integers where the model wants integers (it said no range)."""
     for item in model.inputs:
-        _require_numbers(item)
+        _require_known(item, model)
     shapes = [
         [count if axis == item.batch else n or _FREE_DIMENSION for axis, n in enumerate(item.shape)]
         for item in model.inputs
@@ -154,6 +156,8 @@ def random_data(model: Model, count: int, seed: int) -> Data:
     for item, shape in zip(model.inputs, shapes, strict=True):
         if "float" in item.dtype:
             inputs.append(rng.normal(size=shape).astype(_numpy_name(item.dtype)))
+        elif item.dtype == TEXT:
+            inputs.append(rng.choice(_words(item, model), shape))
         else:
             most = dialect(model.dialect).layers.vocabulary(model, item)
             inputs.append(rng.integers(0, _within(item.dtype, most), shape).astype(item.dtype))
@@ -166,12 +170,17 @@ def _within(dtype: str, most: int) -> int:
     return max(1, min(most, held, 1 << 31))
 
 
-def _require_numbers(item: Input) -> None:
-    """Only types that travel to a target: text, complex numbers and floats of 8 bits do not."""
-    if travels(item.dtype):
+def _words(item: Input, model: Model) -> Array:
+    """Texts that an input may hold; none where the dialect's targets take no texts."""
+    return np.array(dialect(model.dialect).layers.words(model, item), np.str_)
+
+
+def _require_known(item: Input, model: Model) -> None:
+    """Only types that travel to a target: complex numbers and floats of 8 bits do not."""
+    if travels(item.dtype) and (item.dtype != TEXT or _words(item, model).size):
         return
     remedy = "check the model without the part that reads it"
-    if item.dtype == "string":
+    if item.dtype == TEXT:
         remedy = "check the part behind its TextVectorization or StringLookup, which takes integers"
     raise UsageError(
         f"the model's input {item.name!r} takes {item.dtype}, which cannot be given to targets; "
@@ -196,9 +205,9 @@ def _input_names(arrays: Mapping[str, Array], model: Model, source: str) -> list
 
 def _fit_input(array: Array, name: str, item: Input, allow_nan: bool) -> Array:
     wanted = item.shape
-    _require_numbers(item)
-    if array.dtype.kind not in _KINDS:
-        raise UsageError(f"{name} has dtype {array.dtype}; the model takes numbers ({item.dtype})")
+    if array.dtype.kind not in ("U" if item.dtype == TEXT else _KINDS):
+        wanted_kind = "texts (str)" if item.dtype == TEXT else f"numbers ({item.dtype})"
+        raise UsageError(f"{name} has dtype {array.dtype}; the model takes {wanted_kind}")
     fits = array.ndim == len(wanted) and all(
         n is None or n == m or axis == item.batch
         for axis, (n, m) in enumerate(zip(wanted, array.shape, strict=True))
@@ -240,7 +249,7 @@ def _fit_truth(truth: Array, count: int) -> Array:
 
 
 def _numpy_name(dtype: str) -> str:
-    return "float32" if dtype == "bfloat16" else dtype
+    return {"bfloat16": "float32", TEXT: "str"}.get(dtype, dtype)
 
 
 def _shape(shape: Sequence[int | None]) -> str:

@@ -112,6 +112,10 @@ class Layers(Protocol):
         """How many different integers an input may hold."""
         ...
 
+    def words(self, model: Model, item: Input) -> Sequence[str]:
+        """Texts that an input of texts may hold; none: such inputs cannot be given."""
+        ...
+
     def is_classifier(self, model: Model) -> bool:
         """Whether a single output is a probability, not a value."""
         ...

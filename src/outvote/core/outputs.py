@@ -5,18 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from outvote.core.arrays import Array
+from outvote.core.arrays import Array, as_numbers
 from outvote.core.instances import by_instance, taken
 from outvote.core.states import State
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """What one target gave for all inputs: arrays and the dtypes it said they have."""
+    """What one target gave for all inputs: arrays and the dtypes it said they have.
+
+    They are there to be compared: texts are numbers that tell them apart.
+    """
 
     arrays: tuple[Array, ...]
     dtypes: tuple[str, ...]
     batch: tuple[int | None, ...] = ()  # the axis of the instances of each; none told: the first
+
+    def __post_init__(self) -> None:
+        if any(array.dtype.kind == "U" for array in self.arrays):
+            object.__setattr__(self, "arrays", tuple(map(as_numbers, self.arrays)))
 
     @staticmethod
     def of(states: Iterable[State]) -> Outputs:

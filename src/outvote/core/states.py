@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from outvote.core.arrays import Array
+from outvote.core.arrays import TEXT, Array
 from outvote.core.instances import taken
 from outvote.core.model import Input
 
@@ -24,7 +24,8 @@ class State:
 
     def __post_init__(self) -> None:
         if not self.dtype:
-            object.__setattr__(self, "dtype", self.array.dtype.name)
+            is_text = self.array.dtype.kind == "U"
+            object.__setattr__(self, "dtype", TEXT if is_text else self.array.dtype.name)
 
     @staticmethod
     def fed(array: Array, item: Input) -> State:

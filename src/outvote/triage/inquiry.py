@@ -210,6 +210,8 @@ class Inquiry:
         rows = output.shape[:1]
         largest = np.ones(rows)
         for array in self.specimen.inputs:
+            if array.dtype.kind == "U":
+                continue
             sizes = np.abs(array.astype(np.float64))
             finite = np.where(np.isfinite(sizes), sizes, 0.0)
             own = array.shape[:1] == rows

@@ -48,6 +48,8 @@ def written(array: Array) -> str:
     """The numbers as nested lists."""
     if array.ndim:
         return f"[{', '.join(written(item) for item in array)}]"
+    if array.dtype.kind == "U":
+        return repr(str(array))
     return _number(array) if array.dtype.kind == "f" else str(array)
 
 

@@ -36,5 +36,9 @@ def vocabulary(model: Model, item: Input) -> int:
     return 2
 
 
+def words(model: Model, item: Input) -> tuple[str, ...]:
+    return ()
+
+
 def is_classifier(model: Model) -> bool:
     return False

@@ -67,6 +67,11 @@ def vocabulary(model: Model, item: Input) -> int:
     return min(sizes, default=2)
 
 
+def words(model: Model, item: Input) -> tuple[str, ...]:
+    """Keras' layers that read texts are not given any."""
+    return ()
+
+
 def is_classifier(model: Model) -> bool:
     """Whether it ends in a sigmoid: one number that is a probability."""
     last = next((x for x in model.layers if x.name == model.outputs[0].producer), None)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -58,6 +58,26 @@ def vocabulary(model: Model, item: Input) -> int:
             axis = int(layer.config.get("axis", 0))
             sizes.append(layer.weights[table[WEIGHT]].shape[axis])
     return min(sizes, default=_FEW)
+
+
+def words(model: Model, item: Input) -> list[str]:
+    """Those that the nodes which read it know, and one that they do not."""
+    reading = [layer for layer in model.layers if item.name in layer.inputs]
+    known = [text for layer in reading for text in _texts([layer.config, layer.args])]
+    return [*dict.fromkeys(known), "other"]
+
+
+def _texts(structure: Any) -> Iterator[str]:
+    """Every text in lists of texts and in constants; a text by itself is a word of the operator."""
+    if isinstance(structure, Mapping):
+        for value in structure.values():
+            yield from _texts(value)
+    elif isinstance(structure, list | tuple):
+        for value in structure:
+            if isinstance(value, str):
+                yield value
+            else:
+                yield from _texts(value)
 
 
 def is_classifier(model: Model) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from outvote.core.arrays import Array
+from outvote.core.arrays import TEXT, Array
 
 CODES = {
     "float32": 1,
@@ -23,6 +23,7 @@ CODES = {
     "int16": 5,
     "int32": 6,
     "int64": 7,
+    TEXT: 8,
     "bool": 9,
     "float16": 10,
     "float64": 11,
@@ -40,7 +41,6 @@ CODES = {
     "uint2": 25,
     "int2": 26,
 }
-STRING = 8
 NAMES = {code: name for name, code in CODES.items()}
 _BITS = {"uint4": 4, "int4": 4, "float4_e2m1fn": 4, "uint2": 2, "int2": 2}
 
@@ -72,8 +72,16 @@ def widened(array: Array) -> Array:
     return array.astype(carrier(array.dtype.name), copy=False)
 
 
+def as_texts(array: Array) -> Array:
+    """Texts as libraries give them, objects or bytes, as they travel."""
+    told = [one.decode() if isinstance(one, bytes) else str(one) for one in array.reshape(-1)]
+    return np.array(told, np.str_).reshape(array.shape)
+
+
 def narrowed(array: Array, name: str) -> Array:
     """An array that has travelled, in the type that it stands for."""
+    if name == TEXT:
+        return array
     return array.astype(dtype_of(name), copy=False)
 
 

@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
+from outvote.core.arrays import Array
 from outvote.core.states import State
 from outvote.dialects.onnx.nouns.types import (
     CODES,
     NAMES,
+    as_texts,
     from_raw,
     is_narrow,
     narrowed,
@@ -86,13 +88,18 @@ class _Session:
         given = {n: f for n, f in zip(self._names, feeds, strict=True) if n in self._wanted}
         if self._plain and not any(is_narrow(feed.dtype) for feed in given.values()):
             found = self._session.run(self._outputs, {n: f.array for n, f in given.items()})
-            return [State(array, dtype=array.dtype.name) for array in map(np.asarray, found)]
+            return [_plain(np.asarray(array)) for array in found]
         values = {name: _value(feed) for name, feed in given.items()}
         return list(map(_tensor, self._session.run_with_ort_values(self._outputs, values)))
 
 
 # As ONNX Runtime calls the types that NumPy has.
-_PLAIN = "float double float16 bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
+_PLAIN = """string float double float16 bool
+    int8 int16 int32 int64 uint8 uint16 uint32 uint64""".split()
+
+
+def _plain(array: Array) -> State:
+    return State(as_texts(array) if array.dtype.kind in "OSU" else array)
 
 
 def _value(feed: State) -> Any:
@@ -114,6 +121,6 @@ def _tensor(value: Any) -> State:
     if name is None:
         raise NotImplementedError(f"an output is a {value.data_type()}: not a number")
     if not is_narrow(name):
-        return State(np.asarray(value.numpy()), dtype=name)
+        return _plain(np.asarray(value.numpy()))
     raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
     return State(widened(from_raw(raw, name, value.shape())), dtype=name)

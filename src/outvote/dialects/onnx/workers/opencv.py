@@ -12,6 +12,7 @@ import cv2
 import numpy as np
 import onnx
 
+from outvote.core.arrays import TEXT
 from outvote.core.states import State
 from outvote.dialects.onnx.nouns.types import CODES, NAMES, is_narrow
 from outvote.dialects.onnx.workers.shared.assemble import Assembled
@@ -49,7 +50,7 @@ class OpenCv:
         return {}
 
     def load(self, graph: Assembled) -> _Net:
-        narrow = [item for item in graph.inputs if is_narrow(item.dtype)]
+        narrow = [i for i in graph.inputs if is_narrow(i.dtype) or i.dtype == TEXT]
         if narrow:
             raise NotImplementedError(f"{narrow[0].dtype} cannot be given to OpenCV")
         typed = _typed(graph)

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import openvino as ov
 
+from outvote.core.arrays import TEXT
 from outvote.core.states import State
 from outvote.dialects.onnx.nouns.types import dtype_of, is_narrow, narrowed, widened
 from outvote.dialects.onnx.workers.shared.assemble import Assembled
@@ -125,6 +126,8 @@ class _Compiled:
 
 
 def _given(feed: State) -> Any:
+    if feed.dtype == TEXT:
+        raise NotImplementedError("texts are not given to OpenVINO")
     array = np.require(feed.array, requirements=("C", "A"))
     if not is_narrow(feed.dtype):
         return ov.Tensor(array)

@@ -12,7 +12,7 @@ import onnx
 from onnx.reference import ReferenceEvaluator
 
 from outvote.core.states import State
-from outvote.dialects.onnx.nouns.types import CODES, narrowed, widened
+from outvote.dialects.onnx.nouns.types import CODES, as_texts, narrowed, widened
 from outvote.dialects.onnx.workers.shared.assemble import Assembled
 from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
 from outvote.worker.main import Context
@@ -69,6 +69,8 @@ def _tensor(value: Any) -> State:
     if isinstance(value, list) or value is None:
         raise NotImplementedError("an output is a sequence or an optional, no tensor")
     array = np.asarray(value)
+    if array.dtype.kind in "OSU":
+        return State(as_texts(array))
     if array.dtype.name not in CODES:
         raise NotImplementedError(f"an output holds {array.dtype.name}: no numbers")
     return State(widened(array), dtype=array.dtype.name)

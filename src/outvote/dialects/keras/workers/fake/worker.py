@@ -438,7 +438,7 @@ MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
     "unfit": _unfit,
     "brood": _brood,
     "complex": lambda outputs: [o.astype(np.complex64) for o in outputs],
-    "text": lambda outputs: [o.astype(str) for o in outputs],
+    "text": lambda outputs: [o.astype(str).astype(object) for o in outputs],
     "slow": _slow,
     "slower": _ever_slower(),
     "leak": _leaking(),

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, NodeProto, TensorProto, TypeProto
 
-from outvote.core.arrays import Array
+from outvote.core.arrays import TEXT, Array
 from outvote.dialects.onnx.nouns.node import operator_of
 from outvote.dialects.onnx.nouns.operators import Operator
 from outvote.dialects.onnx.nouns.types import CODES, NAMES, carrier
@@ -230,7 +230,7 @@ def _value(name: str, told: TypeProto | None) -> Value:
     if told is None or not _has_rank(told):
         raise Unfit("nobody knows its rank")
     held = told.tensor_type
-    if held.elem_type not in NAMES:
+    if NAMES.get(held.elem_type, TEXT) == TEXT:
         raise Unfit("no tensor of numbers")
     shape = tuple(
         dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None

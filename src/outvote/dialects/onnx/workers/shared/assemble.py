@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
-from outvote.core.arrays import Array
+from outvote.core.arrays import TEXT, Array
 from outvote.core.blobs import HEADER_BYTES, BlobStore
 from outvote.core.model import REF, Input, Json, Layer, Model, Ref, Weight
 from outvote.dialects.onnx.nouns.node import (
@@ -27,7 +27,7 @@ from outvote.dialects.onnx.nouns.node import (
     operator_of,
     origin_of,
 )
-from outvote.dialects.onnx.nouns.types import CODES, STRING, raw_bytes
+from outvote.dialects.onnx.nouns.types import CODES, raw_bytes
 from outvote.worker.main import Refused
 
 _INLINE_BYTES = 1 << 30  # of weights; protobuf ends at twice that
@@ -323,7 +323,7 @@ def _external(array: Array, weight: Weight, dtype: str | None, name: str) -> Ten
 
 
 def _texts(item: Mapping[str, Json], name: str) -> TensorProto:
-    made = TensorProto(name=name, dims=item["shape"], data_type=STRING)
+    made = TensorProto(name=name, dims=item["shape"], data_type=CODES[TEXT])
     made.string_data.extend(_bytes(value) for value in item[STRINGS])
     return made
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 
-from outvote.core.arrays import Array
+from outvote.core.arrays import TEXT, Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Input, Json, Layer, Model, Ref, Weight
 from outvote.core.protocol import Form
@@ -194,14 +194,15 @@ class _Reader:
         return Input(name, shape, dtype, self._known(value).batch)
 
     def _tensor_type(self, value: ir.Value, what: str) -> str:
-        """The name of a tensor's type; everything that is no tensor of numbers is refused."""
+        """The name of a tensor's type; everything that is no tensor is refused."""
         if value.type is not None and not isinstance(value.type, ir.TensorType):
             kind = type(value.type).__name__.removesuffix("Type").lower()
-            raise Refused(f"{what} is a {kind}; only tensors can be given and compared")
+            article = "an" if kind.startswith("o") else "a"
+            raise Refused(f"{what} is {article} {kind}; only tensors can be given and compared")
         if value.dtype is None:
             raise Refused(f"{what} has no type")
         if value.dtype == ir.DataType.STRING:
-            raise Refused(f"{what} holds strings; only numbers can be given and compared")
+            return TEXT
         return _type_name(value.dtype, what)
 
     def _check_outputs(self) -> None:
