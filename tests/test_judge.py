@@ -303,6 +303,7 @@ def test_a_presumed_truth_prefers_no_target_and_is_what_a_label_would_be() -> No
     ("groups", "outvoted"),
     [
         ([["tensorflow", "jax"], ["torch"]], ("torch",)),
+        ([], ()),  # all say that they cannot do it
         ([["tensorflow"], ["torch"]], ()),  # two cannot decide
         ([["tensorflow", "tensorflow:graph"], ["torch"]], ()),  # one library has one vote
         ([["jax", "tensorflow:xla"], ["torch"]], ()),  # both are XLA

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime_extensions
 import pytest
 from onnx import TensorProto, helper
 
@@ -337,6 +339,113 @@ def test_external_data_cannot_leave_the_folder(location: str, pool: Pool, tmp_pa
     (folder / "link.bin").symlink_to(tmp_path / "secret.bin")
     with pytest.raises(UsageError, match=r"outside its folder|no file beside it"):
         read_file(pool, "onnx-reference", with_external_data(folder, location))
+
+
+def of_opset(opset: int) -> Any:
+    node = helper.make_node("Gemm", ["x", "w", "b"], ["y"], name="gemm", transB=1)
+    constants = [constant("w", floats([[1.5, 0.5]] * 3)), constant("b", floats([1, 2, 3]))]
+    shapes = [value("x", ["n", 2])], [value("y", ["n", 3])]
+    return model([node], *shapes, constants, opset=opset)
+
+
+def of_another_domain() -> Any:
+    """What ONNX Runtime alone has, behind what ONNX' second set has."""
+    linear = helper.make_node(
+        *("LinearRegressor", ["x"], ["t"], "linear"),
+        domain="ai.onnx.ml",
+        coefficients=[1.0, 2.0, 3.0, 4.0],
+        targets=2,
+    )
+    gelu = helper.make_node("Gelu", ["t"], ["y"], "gelu", domain="com.microsoft")
+    imports = [helper.make_opsetid("ai.onnx.ml", 3), helper.make_opsetid("com.microsoft", 1)]
+    shapes = [value("x", ["n", 2])], [value("y", ["n", 2])]
+    return model([linear, gelu], *shapes, imports=imports)
+
+
+def through_a_sequence() -> Any:
+    """Tensors go into a sequence and out of it; what stands between is no tensor."""
+    nodes = [
+        helper.make_node("SequenceConstruct", ["x", "x"], ["s"], name="pack"),
+        helper.make_node("SequenceAt", ["s", "i"], ["t"], name="at"),
+        helper.make_node("Relu", ["t"], ["y"], name="relu"),
+    ]
+    one = constant("i", np.array(1, np.int64))
+    return model(nodes, [value("x", ["n", 2])], [value("y", ["n", 2])], [one])
+
+
+@pytest.mark.parametrize(
+    ("proto", "able"),
+    [
+        *((of_opset(opset), {"onnxruntime", "onnx-reference"}) for opset in (7, 9, 14, 22, 24)),
+        (of_another_domain(), {"onnxruntime", "onnxruntime:all"}),
+        (through_a_sequence(), {"onnxruntime", "onnxruntime:all", "onnx-reference"}),
+    ],
+)
+def test_any_opset_and_domain_that_a_runtime_takes(
+    proto: Any, able: set[str], pool: Pool, tmp_path: Path
+) -> None:
+    found = checked(pool, proto, tmp_path, (*HONEST, BUILT_IN["onnxruntime:all"]))
+    assert able <= {name for name, run in found.runs.items() if run.ok}
+    others = [run for run in found.runs.values() if not run.ok]
+    assert all(run.outcome is Outcome.UNSUPPORTED for run in others), others
+    assert found.verdict == "consistent", [f.title for f in found.findings]
+
+
+def own_operator(domain: str, operator: str) -> Any:
+    text = TensorProto.STRING
+    node = helper.make_node(operator, ["x"], ["y"], domain=domain, name="own")
+    outputs = [value("y", ["n"], text)]
+    imports = [helper.make_opsetid(domain, 1)]
+    return model([node], [value("x", ["n"], text)], outputs, imports=imports)
+
+
+UPPER = """
+import numpy as np
+from onnx.reference.op_run import OpRun
+
+class StringUpper(OpRun):
+    op_domain = "ai.onnx.contrib"
+
+    def _run(self, x):
+        return (np.char.upper(x.astype(str)),)
+"""
+NAMED = """
+from pathlib import Path
+LIBRARY = Path(__file__).with_name("operators.so")
+"""
+
+
+@pytest.fixture(scope="module")
+def operators(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a compiled library, a Python file, and one that names the library."""
+    folder = tmp_path_factory.mktemp("operators")
+    shutil.copy(onnxruntime_extensions.get_library_path(), folder / "operators.so")
+    (folder / "python.py").write_text(UPPER)
+    (folder / "both.py").write_text(UPPER + NAMED)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("custom", "told"),
+    [
+        ("operators.so", "2 targets agree on 8 inputs; onnx-reference cannot run this model."),
+        ("python.py", "only onnx-reference could run the model"),
+        ("both.py", "3 targets agree on 8 inputs."),
+    ],
+)
+def test_operators_of_the_user_s_own_run_where_code_is_allowed(
+    custom: str, told: str, operators: Path, tmp_path: Path, capsys: Any
+) -> None:
+    path = saved(own_operator("ai.onnx.contrib", "StringUpper"), tmp_path)
+    targets = "onnxruntime,onnxruntime:all,onnx-reference"
+    command = ["check", str(path), "--targets", targets, "--out", str(tmp_path / "out"), "--quiet"]
+    command += ["--custom", str(operators / custom)]
+    assert main(command) == 2
+    refused = capsys.readouterr().err
+    assert "brings operators, which are code; if you trust it, add --allow-code" in refused
+    main([*command, "--allow-code"])
+    shown = capsys.readouterr()
+    assert told in shown.out + shown.err
 
 
 def test_free_dimensions_are_set_on_the_command_line(tmp_path: Path, capsys: Any) -> None:

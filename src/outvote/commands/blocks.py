@@ -75,9 +75,13 @@ def add_config(group: Group) -> None:
 
 def add_custom(group: Group) -> None:
     """Layers that Keras does not know, and code in the file: both run only where asked for."""
-    group.add_argument("--custom", type=Path, metavar="FILE.py", help="defines custom layers")
     group.add_argument(
-        "--allow-code", action="store_true", help="run Lambda code in the file (only if trusted)"
+        "--custom", type=Path, metavar="FILE", help="defines custom layers or ONNX operators"
+    )
+    group.add_argument(
+        "--allow-code",
+        action="store_true",
+        help="run Lambda code, or operators of --custom (only if trusted)",
     )
 
 

@@ -39,6 +39,8 @@ def vote(
         sorted({targets[name].implementation_of(layer_kind) for name in group}) for group in groups
     ]
     told = _sides(groups)
+    if not groups:
+        return Vote(groups, (), "cannot be decided, nobody answered")
     if len(groups) == 1:
         return Vote(groups, (), f"all agree: {told}")
     original = _original(groups, targets)

@@ -15,6 +15,7 @@ from outvote.core.protocol import ScriptText
 
 # A folder made for a script is far below these; the folder of a project, with its models, is not.
 _MOST_FILES = 1000
+_LIBRARIES = (".so", ".dylib", ".dll")  # of compiled code, which goes as it is
 _MOST_BYTES = 64 << 20
 
 
@@ -23,6 +24,8 @@ def script_of(path: Path, blobs: BlobStore) -> ScriptText:
 
     Where one of them says `__file__`, it looks for files around it: all of its folder come too.
     """
+    if path.suffix in _LIBRARIES:
+        return ScriptText(path.name, "", {}, {path.name: _stored(path, blobs)})
     text = _text(path)
     modules = dict(_modules(path.parent, text, {path.name}))
     looks = any(map(_says_file, (text, *modules.values())))

@@ -24,6 +24,7 @@ from outvote.dialects.onnx.nouns.types import (
     widened,
 )
 from outvote.dialects.onnx.workers.shared.assemble import Assembled
+from outvote.dialects.onnx.workers.shared.custom import library_of
 from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
 from outvote.worker.main import Context
 
@@ -41,7 +42,8 @@ _GAPS = re.compile(
 
 
 def create(context: Context) -> OnnxWorker:
-    return OnnxWorker(context, OnnxRuntime(context.settings.mode, context.blobs.folder))
+    runtime = OnnxRuntime(context.settings.mode, context.blobs.folder, library_of(context))
+    return OnnxWorker(context, runtime)
 
 
 class OnnxRuntime:
@@ -52,11 +54,13 @@ class OnnxRuntime:
     free = False
     divides = True
 
-    def __init__(self, mode: str, folder: Path) -> None:
+    def __init__(self, mode: str, folder: Path, library: Path | None = None) -> None:
         self._options = options = ort.SessionOptions()
         options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[mode])
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = _SILENT
+        if library is not None:
+            options.register_custom_ops_library(str(library))
         self._folder = folder
 
     def is_gap(self, error: Exception) -> bool:

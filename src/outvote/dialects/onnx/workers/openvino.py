@@ -93,19 +93,19 @@ class OpenVino:
 def _bound(read: Any, graph: Assembled) -> list[int]:
     """Which of the graph's inputs each input of the model is: those that nothing reads are gone.
 
-    Where a node does nothing, what it gives and what it is given become one tensor of two names.
+    Where a node does nothing, what it gives and what it is given become one tensor, of two names or
+    of the later one; then it is the input that is left.
     """
     places = {item.name: place for place, item in enumerate(graph.inputs)}
-    found: list[int] = []
-    for port in read.inputs:
-        names = [*port.get_names(), port.get_node().get_friendly_name()]
-        known = {places[name] for name in names if name in places}
-        if len(known) != 1:
-            raise RuntimeError(
-                f"OpenVINO wants {names[-1]!r}, and it is not clear which input it is"
-            )
-        found += known
-    return found
+    labels = [{*port.get_names(), port.get_node().get_friendly_name()} for port in read.inputs]
+    known = [{places[name] for name in names if name in places} for names in labels]
+    left = set(places.values()).difference(*known)
+    found = [place or left for place in known]
+    for names, place in zip(labels, found, strict=True):
+        if len(place) != 1 or found.count(place) > 1:
+            told = " or ".join(sorted(names))
+            raise RuntimeError(f"OpenVINO wants {told}, and it is not clear which input it is")
+    return [next(iter(place)) for place in found]
 
 
 class _Compiled:

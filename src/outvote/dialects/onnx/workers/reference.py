@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from outvote.core.states import State
 from outvote.dialects.onnx.nouns.types import CODES, as_texts, narrowed, widened
 from outvote.dialects.onnx.workers.shared.assemble import Assembled
+from outvote.dialects.onnx.workers.shared.custom import classes_of
 from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
 from outvote.worker.main import Context
 
@@ -24,7 +25,7 @@ _GAPS = re.compile(
 
 
 def create(context: Context) -> OnnxWorker:
-    return OnnxWorker(context, ReferenceRuntime(context.blobs.folder))
+    return OnnxWorker(context, ReferenceRuntime(context.blobs.folder, classes_of(context)))
 
 
 class ReferenceRuntime:
@@ -35,8 +36,9 @@ class ReferenceRuntime:
     free = False
     divides = True
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, operators: Sequence[Any] = ()) -> None:
         self._folder = folder
+        self._operators = list(operators)
 
     def is_gap(self, error: Exception) -> bool:
         return bool(_GAPS.search(str(error)))
@@ -47,7 +49,7 @@ class ReferenceRuntime:
     def load(self, graph: Assembled) -> _Evaluator:
         with graph.stored(self._folder) as model:
             source = graph.proto if isinstance(model, bytes) else onnx.load(str(model))
-            return _Evaluator(ReferenceEvaluator(source), graph)
+            return _Evaluator(ReferenceEvaluator(source, new_ops=self._operators), graph)
 
 
 class _Evaluator:

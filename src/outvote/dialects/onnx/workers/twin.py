@@ -21,6 +21,7 @@ from outvote.core.states import State
 from outvote.dialects.onnx.nouns.types import NAMES, narrowed
 from outvote.dialects.onnx.workers.onnxruntime import OnnxRuntime
 from outvote.dialects.onnx.workers.shared.assemble import Assembled
+from outvote.dialects.onnx.workers.shared.custom import library_of
 from outvote.dialects.onnx.workers.shared.runtime import Program
 from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
 from outvote.worker.main import Context
@@ -32,7 +33,7 @@ _GAPS = re.compile(r"[Nn]ot supported|[Uu]nsupported|[Nn]ot implemented|No Adapt
 
 
 def create(context: Context) -> OnnxWorker:
-    runtime = OnnxRuntime("eager", context.blobs.folder)
+    runtime = OnnxRuntime("eager", context.blobs.folder, library_of(context))
     return OnnxWorker(context, Twin(context.settings.mode, runtime, context.folder))
 
 
