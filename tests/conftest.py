@@ -38,6 +38,7 @@ pytest.register_assert_rewrite("worker_contract")  # it asserts, and is no test 
 REAL = tuple(n for n, t in BUILT_IN.items() if t.worker == "keras3" and t.mode == "eager")
 PLANTED = ("tensorflow", "jax", "torch")  # those for which examples/faults are written
 
+DRIVER = Path(__file__).with_name("driver.py")  # `outvote` in a process of its own
 EXAMPLES = Path(__file__).parent.parent / "examples" / "faults"
 
 

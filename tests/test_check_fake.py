@@ -26,8 +26,10 @@ from outvote.run.process import Limits
 
 
 def check_with(model: Path, data: Path | None, *targets: Target, **more: Any) -> Checked:
+    """A check whose findings stay as large as they are, if nobody wants them small."""
     limits = Limits(start_seconds=20, silence_seconds=2)
-    return run_check(Job(model, targets, data=data, limits=limits, **more))
+    settings = {"limits": limits, "minimise": 0.0, **more}
+    return run_check(Job(model, targets, data=data, **settings))
 
 
 @pytest.mark.parametrize(
@@ -44,9 +46,9 @@ def check_with(model: Path, data: Path | None, *targets: Target, **more: Any) ->
 def test_a_planted_fault_is_found_accused_and_localised(
     fake_model: Path, fake_data: Path, misdeed: str, kind: str, layer: str
 ) -> None:
-    checked = check_with(
-        fake_model, fake_data, fake("a"), fake("bad", f"{misdeed}:{layer}"), fake("c")
-    )
+    targets = [fake("a"), fake("bad", f"{misdeed}:{layer}"), fake("c")]
+    small = Job.minimise if layer == "d1" else 0.0
+    checked = check_with(fake_model, fake_data, *targets, minimise=small)
     (finding,) = checked.findings
     assert (finding.kind, finding.accused, finding.triage) == (kind, "bad", "bug")
     assert finding.layer is not None
@@ -56,7 +58,14 @@ def test_a_planted_fault_is_found_accused_and_localised(
 
 
 def test_another_dtype_is_a_finding(fake_model: Path, fake_data: Path) -> None:
-    checked = check_with(fake_model, fake_data, fake("a"), fake("bad", "dtype:soft"), fake("c"))
+    checked = check_with(
+        fake_model,
+        fake_data,
+        fake("a"),
+        fake("bad", "dtype:soft"),
+        fake("c"),
+        minimise=Job.minimise,
+    )
     (finding,) = checked.findings
     assert (finding.kind, finding.accused) == ("shape", "bad")
     assert finding.title == "bad gives float64 instead of float32 in Softmax layer 'soft'"
@@ -171,7 +180,8 @@ def test_where_own_tensors_of_a_target_end_is_said(fake_model: Path, fake_data: 
 
 
 def test_an_exception_on_one_target_accuses_it(fake_model: Path, fake_data: Path) -> None:
-    checked = check_with(fake_model, fake_data, fake("a"), fake("b"), fake("c", "error:d2"))
+    targets = (fake("a"), fake("b"), fake("c", "error:d2"))
+    checked = check_with(fake_model, fake_data, *targets, minimise=Job.minimise)
     (finding,) = checked.findings
     assert (finding.kind, finding.accused) == ("crash", "c")
     error = "ValueError: the fake target was told to raise"

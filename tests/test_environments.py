@@ -156,8 +156,15 @@ def test_what_cannot_be_had_is_one_sentence(wheels: Path, asked: str) -> None:
 
 
 def test_the_command_line_says_it_without_a_traceback(
-    wheels: Path, fake_model: Path, capsys: pytest.CaptureFixture[str]
+    wheels: Path,
+    fake_model: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    def fill(environment: Environment, *more: Any) -> str:
+        raise UsageError(f"{environment.label} could not be installed: there is none")
+
+    monkeypatch.setattr(pip, "fill", fill)
     names = "keras==9.9.9/jax,keras==9.9.8/jax"
     command = ["check", str(fake_model), "--targets", names, "--find-links", str(wheels)]
     assert main(command) == 2

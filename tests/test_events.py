@@ -159,7 +159,7 @@ def test_a_check_tells_what_happens_and_is_rebuilt(run: Run, tmp_path: Path) -> 
 def test_a_campaign_tells_what_happens_and_is_rebuilt_with_its_rival(
     run: Run, tmp_path: Path
 ) -> None:
-    before = run(*FUZZ, "a,b,odd", "--budget", "24", "--compare", "random")
+    before = run(*FUZZ, "a,b,odd", "--budget", "24", "--compare", "random", "--minimise", "0")
     told = kinds(Path("out"))
     assert told.count("target up") == 3
     assert told.count("mutants tested") > 2

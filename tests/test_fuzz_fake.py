@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import fake
+from conftest import DRIVER, fake
 from outvote.bench.reader import reader
 from outvote.campaign.investigate import Investigator
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
@@ -39,8 +39,6 @@ from outvote.run.process import Limits, Process
 from outvote.store import facts
 from outvote.store.store import FILE, Store
 from outvote.targets.choose import find_target
-
-DRIVER = Path(__file__).with_name("driver.py")
 
 
 def job_of(model: Path, data: Path | None, targets: list[Target], **more: Any) -> FuzzJob:

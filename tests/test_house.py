@@ -283,7 +283,7 @@ def test_a_healthy_target_says_its_versions() -> None:
 
 
 def test_the_driver_holds_only_what_later_layers_need(tmp_path: Path) -> None:
-    """120 layers of 160 kB states: 19 MB a target if all were held."""
+    """80 layers of 160 kB states: 13 MB a target if all were held."""
     layers = [
         {
             "name": f"l{i}",
@@ -291,7 +291,7 @@ def test_the_driver_holds_only_what_later_layers_need(tmp_path: Path) -> None:
             "inputs": [f"l{i - 1}" if i else "x"],
             "config": {"by": 1.0001},
         }
-        for i in range(120)
+        for i in range(80)
     ]
     path = tmp_path / "deep.json"
     size = 40_000
@@ -302,7 +302,7 @@ def test_the_driver_holds_only_what_later_layers_need(tmp_path: Path) -> None:
         "layers": layers,
     }
     path.write_text(json.dumps(data))
-    with LocalPool([fake("a"), fake("b"), fake("c", "lie:l60")]) as pool:
+    with LocalPool([fake("a"), fake("b"), fake("c", "lie:l40")]) as pool:
         pool.start()
         model, _ = read_model(pool, path, None)
         x = np.random.default_rng(0).normal(size=(1, size)).astype("float32")
@@ -310,5 +310,5 @@ def test_the_driver_holds_only_what_later_layers_need(tmp_path: Path) -> None:
         found = localize(pool, model, [x], "a", dict(pool.targets), Settings())
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert [fault.layer.name for fault in found.faults] == ["l60"]
-    assert peak < 9 << 20, peak
+    assert [fault.layer.name for fault in found.faults] == ["l40"]
+    assert peak < 6 << 20

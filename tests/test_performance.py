@@ -27,7 +27,7 @@ def findings_of(model: Path, data: Path, out: Path, misdeed: str, mutants: int =
     """What a campaign with one bad worker reports."""
     targets = (fake("a"), fake("b"), fake("bad", misdeed))
     seeds = (SeedFile("seed", model, data),)
-    start(FuzzJob(seeds, targets, budget=Budget(mutants=mutants), inputs=8), out)
+    start(FuzzJob(seeds, targets, budget=Budget(mutants=mutants), inputs=8, minimise=0.0), out)
     found: list[Any] = json.loads((out / "result.json").read_text())["findings"]
     return found
 

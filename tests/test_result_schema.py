@@ -86,7 +86,7 @@ def test_fuzz_its_rival_and_the_comparison(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("outvote.campaign.campaign._CANARY", 10)  # samples in a short campaign
-    result = written(*FUZZ, "a,b,odd", "--budget", "24", "--compare", "random")
+    result = written(*FUZZ, "a,b,odd", "--budget", "24", "--compare", "random", "--minimise", "0")
     assert result["findings"]
     assert result["samples"]
     assert result["comparison"]

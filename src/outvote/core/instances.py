@@ -30,4 +30,6 @@ def announced(array: Array, axis: int | None) -> tuple[int | None, ...]:
 
 def by_instance(array: Array, axis: int | None) -> Array:
     """The tensor with its instances along the first axis; a shared one is a single instance."""
-    return array[None] if axis is None else np.moveaxis(array, axis, 0)
+    if axis is None:
+        return array[None]
+    return np.moveaxis(array, axis, 0) if axis else array

@@ -170,7 +170,11 @@ class Model:
         return uses
 
     def to_json(self) -> Json:
-        """Plain data. Layers share it with all models they are part of: it is not to be changed."""
+        """Plain data, made once. It is not to be changed: layers share theirs with other models."""
+        return self._json
+
+    @cached_property
+    def _json(self) -> Json:
         return {
             "name": self.name,
             "inputs": [asdict(item) for item in self.inputs],

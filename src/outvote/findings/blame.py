@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from outvote.bench.noise import NoiseFloor
 from outvote.bench.reader import choose_reference
@@ -94,6 +95,8 @@ class Blame:
     outputs: Mapping[str, Outputs]  # of the targets that finished
     # One input shows a fault in its smallest form; a whole batch has shapes that were compiled.
     one_input: bool = True
+    # Of a grid of versions, many pairs differ on the same input: it is stepped through once.
+    _located: dict[Any, Localization] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def _finished(self) -> dict[str, Target]:
@@ -210,8 +213,13 @@ class Blame:
     def _localize(
         self, indices: Sequence[int], reference: str, targets: Mapping[str, Target]
     ) -> Localization:
-        inputs = self.case.data.take(indices)
-        return localize(self.pool, self.case.model, inputs, reference, targets, self.settings)
+        asked = (tuple(indices), reference, tuple(targets))
+        if asked not in self._located:
+            inputs = self.case.data.take(indices)
+            self._located[asked] = localize(
+                self.pool, self.case.model, inputs, reference, targets, self.settings
+            )
+        return self._located[asked]
 
     def _vote(self, agreements: Sequence[Pair]) -> Vote:
         """Who is outvoted by the model's outputs; pairs explained by rounding agree."""

@@ -123,7 +123,8 @@ class Process:
         self._log = _Tail(self._popen.stdout)
         self._reaped = False
         self._own = psutil.Process(self._popen.pid)
-        self._looked = (0.0, 0)  # at what it has started: when, and how much memory that held
+        # At what it has started: when, and how much memory that held. Nothing yet.
+        self._looked = (time.monotonic(), 0)
         self.peak_bytes = 0
 
     @property
