@@ -40,7 +40,7 @@ from outvote.store.summary import fuzz_result
 BACKENDS = tuple(os.environ.get("OUTVOTE_RELEASED", "tensorflow,jax,torch").split(","))
 _QUICK = ("tensorflow", "torch", "numpy")  # beside a campaign: JAX compiles every shape
 PLANTED = "planted"
-LIMITS = Limits(silence_seconds=25.0)  # shorter than by default: one fault hangs on purpose
+LIMITS = Limits(silence_seconds=60.0)  # shorter than by default: one fault hangs on purpose
 
 _BUILD = """
 import json, sys
