@@ -387,7 +387,7 @@ def test_killed_in_the_middle_it_loses_no_finding_and_counts_nothing_twice(
     budget = result["tested"] + 16
     more = ["--config", str(config), "--budget", str(budget), "--quiet"]
     assert main(["fuzz", "--resume", str(out), *more]) == 1
-    with sqlite3.connect(out / FILE) as db:
+    with closing(sqlite3.connect(out / FILE)) as db:
         numbers = [n for (n,) in db.execute("SELECT number FROM mutants ORDER BY number")]
     assert numbers == list(range(1, budget + 2))  # the seed is number 1
     assert found <= {f["fingerprint"] for f in run_report(ReportJob(out))["findings"]}
