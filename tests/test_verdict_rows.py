@@ -24,14 +24,14 @@ from outvote.findings.blame import WHOLE_GRAPH, WholeGraph
 from outvote.judge.observation import Observation, observed
 from outvote.judge.rounding import Rounding, layer_rounding
 from outvote.judge.rows import first
-from outvote.judge.tolerance import FARTHER, LAYER_PLACES, LOST_DIGITS, NOISE_FACTOR, NUDGES
+from outvote.judge.tolerance import DIGIT, FARTHER, LAYER_PLACES, LOST_DIGITS, NOISE_FACTOR, NUDGES
 from outvote.triage import inquiry
 from outvote.triage.differences import Difference
 from outvote.triage.verdict import ROWS, Verdict, decide
 
 PLACE = 2.0**-23
 TARGETS = {name: BUILT_IN[name] for name in ("tensorflow", "jax", "torch", "openvino")}
-TARGETS |= {name: fake(name) for name in ("a", "b", "c")}  # nobody asks them in float64
+TARGETS |= {name: fake(name) for name in ("a", "b", "c", "d")}  # nobody asks them in float64
 
 
 @dataclass
@@ -288,6 +288,12 @@ BORDERS: list[tuple[str, Case, str, Case]] = [
         Case([1.0], {"a": [off(20)], "c": [off(-41)]}),
     ),
     (
+        "none-right-farther",
+        Case([1.0], {"a": [off(20)], "c": [off(-20 * DIGIT - 1)]}),
+        "none-right-undecided",
+        Case([1.0], {"a": [off(20)], "c": [off(-20 * DIGIT + 1)]}),
+    ),
+    (
         "none-right-undecided",
         Case([1.0], {"a": [off(20)], "c": [off(-41)]}),
         "wrong",
@@ -439,6 +445,31 @@ def test_where_all_are_wrong_the_outvoted_may_be_no_farther(tmp_path: Path) -> N
     # Without the excuse of float64 these would be equally far: they are three digits apart here.
     assert case(100 * FARTHER - 1).verdict(tmp_path).row == "float64"
     assert case(100 * FARTHER + 1).verdict(tmp_path).row == "none-right"
+
+
+@pytest.mark.parametrize(
+    ("given", "accused"),
+    [
+        ({"a": [off(100)], "b": [off(100)], "c": [off(20)]}, ("a", "b")),  # the majority is farther
+        ({"a": [np.nan], "b": [np.nan], "c": [off(20)]}, ("a", "b")),
+        ({"a": [np.inf], "b": [np.inf], "c": [1.0]}, ("a", "b")),  # an overflow whose result fits
+        ({"a": [np.nan], "b": [np.inf], "c": [off(20)], "d": [off(20)]}, ("a", "b")),
+        ({"a": [np.nan], "c": [off(20)]}, ("a",)),
+        ({"a": [np.nan], "c": [1.0]}, ("a",)),
+    ],
+)
+def test_the_nearest_to_the_exact_result_is_not_accused(
+    given: dict[str, Any], accused: tuple[str, ...], tmp_path: Path
+) -> None:
+    verdict = Case([1.0], given, moved=[[1.0]]).verdict(tmp_path)
+    assert (verdict.triage, verdict.wrong) == ("bug", accused)
+
+
+def test_an_overflow_on_the_way_is_no_rounding_though_float64_has_none(tmp_path: Path) -> None:
+    """A norm that squares in float16: the majority overflows, and the exact result fits."""
+    given = {"tensorflow": [np.inf], "jax": [np.inf], "torch": [off(100)]}
+    verdict = Case([1.0], given, wide={name: [1.0] for name in given}).verdict(tmp_path)
+    assert (verdict.triage, verdict.wrong) == ("bug", ("tensorflow", "jax"))
 
 
 def test_where_all_are_wrong_last_places_of_one_are_no_more_than_that(tmp_path: Path) -> None:

@@ -276,6 +276,21 @@ class Inquiry:
         found = list(self.errors.values())
         return bool(np.isfinite(found).all()) and max(found) <= FARTHER * min(found)
 
+    @property
+    def far(self) -> tuple[str, ...]:
+        """Who is much farther from the exact result than the nearest: NaN is infinitely far."""
+        return self._farther(FARTHER)
+
+    @property
+    def digits_farther(self) -> tuple[str, ...]:
+        """Who has lost a whole digit that the nearest has."""
+        return self._farther(DIGIT)
+
+    def _farther(self, times: float) -> tuple[str, ...]:
+        errors = {n: np.inf if np.isnan(error) else error for n, error in self.errors.items()}
+        nearest = min(errors.values(), default=np.inf)
+        return tuple(n for n, error in errors.items() if error > times * nearest)
+
     def _no_farther(self, some: Sequence[str], others: Sequence[str]) -> bool:
         theirs = [self.errors[n] for n in others if n in self.errors]
         most = FARTHER * max(theirs, default=-np.inf)
@@ -336,6 +351,8 @@ class Inquiry:
     def _is_near(self, name: str) -> bool:
         if name in self.last_places:
             return True
+        if not np.isfinite(self.errors[name]):  # an overflow on the way is not lost digits
+            return False
         if self.all_wrong:  # how far they all are says little then
             voted = self.seen.vote
             return voted.decided and self._no_farther(voted.outvoted, voted.majority)

@@ -12,7 +12,7 @@ from outvote.bench.bench import Bench
 from outvote.core.specimen import Specimen
 from outvote.judge.observation import Observation
 from outvote.judge.rows import DecisionRow, Words, first, sentence
-from outvote.judge.tolerance import FARTHER, LAYER_PLACES, LOST_DIGITS
+from outvote.judge.tolerance import DIGIT, FARTHER, LAYER_PLACES, LOST_DIGITS
 from outvote.triage.inquiry import Exact, Inquiry
 
 
@@ -150,6 +150,7 @@ _WORDS: Mapping[str, Callable[[Inquiry], str]] = {
     "not_wide": _not_wide,
     "right": lambda q: q.right[0],
     "wrong": lambda q: _listed(q.wrong),
+    "nearest": lambda q: min(q.errors, key=q.errors.__getitem__),
 }
 
 ROWS: tuple[DecisionRow[Inquiry], ...] = (
@@ -316,12 +317,21 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
     ),
     DecisionRow(
         "none-right",
-        "all are wrong, and a majority decides",
-        lambda q: q.exact is not None and q.all_wrong and q.seen.vote.decided,
+        f"all are wrong, a majority decides, and some are {FARTHER:g} times as far as the nearest",
+        lambda q: q.exact is not None and q.all_wrong and q.seen.vote.decided and bool(q.far),
         "bug",
         "{vote}. {against} None gives that.",
-        _outvoted,
-        "the outvoted",
+        lambda q: tuple(n for n in q.far if n in q.seen.vote.outvoted) or q.far,
+        "the outvoted who are far; if none is, whoever is far",
+    ),
+    DecisionRow(
+        "none-right-farther",
+        f"all are wrong, no majority decides, and some are {DIGIT:g} times as far as the nearest",
+        lambda q: q.exact is not None and q.all_wrong and bool(q.digits_farther),
+        "bug",
+        "{against} None gives that, and {nearest} is nearest. {vote}.",
+        lambda q: q.digits_farther,
+        "who is so far",
     ),
     DecisionRow(
         "none-right-undecided",
