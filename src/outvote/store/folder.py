@@ -55,6 +55,17 @@ def holds_campaign(out: Path) -> bool:
         return store.holds_campaign
 
 
+def takes_campaign(store: Store) -> bool:
+    """Whether a new one may begin: there is none, or it failed before its seeds had run.
+
+    One that was killed at its start, and has said nothing of its end, may be running still.
+    """
+    if not store.holds_campaign:
+        return True
+    events = store.events()
+    return not _has_run(store) and bool(events) and isinstance(events[-1].event, Broken)
+
+
 def stored_result(out: Path) -> dict[str, Any]:
     """What the campaign in a folder has come to."""
     with closing(Store(out, create=False)) as store:

@@ -24,8 +24,8 @@ from outvote.report.folder import prepare_folder
 from outvote.run.local import LocalPool
 from outvote.search.registry import find_strategy
 from outvote.store import facts
-from outvote.store.folder import campaign_result, holds_campaign
-from outvote.store.store import Store
+from outvote.store.folder import campaign_result, takes_campaign
+from outvote.store.store import FILE, Store
 from outvote.targets.choose import find_target, known_targets, require_trusted
 from outvote.targets.environments.provide import provide
 
@@ -70,7 +70,7 @@ def start(
         )
     prepare_folder(out)
     with closing(Store(out, create=True)) as store:
-        if store.holds_campaign:
+        if not takes_campaign(store):
             raise UsageError(
                 f"{out} holds a campaign already; go on with --resume, "
                 "or choose another folder with --out"
@@ -85,8 +85,11 @@ def require_rival(job: FuzzJob, rival: str, out: Path) -> None:
     find_strategy(rival)
     if rival == job.strategy:
         raise UsageError(f"--compare {rival} is the strategy of the campaign; name another")
-    if holds_campaign(out / rival):
-        raise UsageError(f"{out / rival} holds a campaign already; choose another --out")
+    if not (out / rival / FILE).exists():
+        return
+    with closing(Store(out / rival, create=False)) as store:
+        if not takes_campaign(store):
+            raise UsageError(f"{out / rival} holds a campaign already; choose another --out")
 
 
 def start_rival(
