@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,6 +41,14 @@ PLANTED = ("tensorflow", "jax", "torch")  # those for which examples/faults are 
 
 DRIVER = Path(__file__).with_name("driver.py")  # `outvote` in a process of its own
 EXAMPLES = Path(__file__).parent.parent / "examples" / "faults"
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """A file whose tests all have a mark that is not asked for need not be imported."""
+    if collection_path.suffix != ".py":
+        return None
+    mark = re.search(r"^pytestmark = pytest\.mark\.(\w+)$", collection_path.read_text(), re.M)
+    return True if mark and f"not {mark[1]}" in config.option.markexpr else None
 
 
 def fake(name: str, misdeed: str = "", library: str | None = None, precision: str = "") -> Target:
