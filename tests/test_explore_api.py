@@ -51,12 +51,12 @@ def test_models_are_explored_and_the_inputs_come_back(
     total = found.data["differences"]["total"]
     assert found.data["differences"]["confirmed_on"] == "jax"
     assert len(found.inputs[0]) == len(found.seed) == len(found.label) == total > 0
-    assert str(found).startswith(f"{total} of 20 seeds led to inputs")
+    assert found.summary.startswith(f"{total} of 20 seeds led to inputs")
     with np.load(tmp_path / "inputs.npz") as saved:
         assert np.array_equal(saved["x"], found.inputs[0])
         assert np.array_equal(saved["label"], found.label)
     assert (tmp_path / "report.html").exists()
-    same = outvote.explore_models([models[1]] * 2, x[:3], iterations=1, confirm="none")
+    same = outvote.explore_models([models[1]] * 2, x[:3], iterations=1, confirm_on="none")
     assert (same.consistent, same.inputs, len(same.seed)) == (True, [], 0)
 
 
@@ -83,7 +83,10 @@ def test_coverage_and_pollution(keras_file: Callable[..., Path]) -> None:
         (lambda x: outvote.explore_models([], x), "received an empty list"),
         (lambda x: outvote.explore_models(["a.keras"], x), "models are held against each other"),
         (lambda x: outvote.explore_models([1, 2], x), "expected a Keras model or the path"),
-        (lambda x: outvote.explore_models(["a", "b"], x, steps=3), "there is no setting 'steps'"),
+        (
+            lambda x: outvote.explore_models(["a", "b"], x, steps=3),  # type: ignore[call-arg]
+            "there is no setting 'steps'",
+        ),
         (lambda x: outvote.explore_models(["a", "b"], x, target="numpy"), "no gradients to follow"),
         (lambda x: outvote.measure_coverage("a.keras", x), "a.keras does not exist"),
         (lambda x: outvote.find_pollution("a.keras", "b.keras", x, x), "a.keras does not exist"),

@@ -270,6 +270,16 @@ def add_iterations(group: Group) -> None:
     )
 
 
+def add_step(group: Group, default: float | None = None) -> None:
+    group.add_argument(
+        "--step",
+        type=values.above_zero,
+        default=default,
+        metavar="S",
+        help="for pictures in 255ths of the range",
+    )
+
+
 def add_constraint(group: Group, default: str) -> None:
     group.add_argument(
         "--constraint",

@@ -1,4 +1,4 @@
-"""What a command found, for Python and for reports."""
+"""The parts that the results of all commands are made of."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ import base64
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from numbers import Integral, Real
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,25 +18,6 @@ from outvote.core.target import Run, Target
 from outvote.core.version import VERSION
 
 SCHEMA = 2  # of result.json; report/schema/result.schema.json says what it holds
-
-
-@dataclass(frozen=True)
-class Result:
-    """What was found. `data` is what result.json holds."""
-
-    data: dict[str, Any]
-    folder: Path | None
-
-    @property
-    def consistent(self) -> bool:
-        return bool(self.data.get("verdict") == "consistent")
-
-    @property
-    def findings(self) -> list[dict[str, Any]]:
-        return list(self.data["findings"])
-
-    def __str__(self) -> str:
-        return str(self.data["summary"])
 
 
 def head(

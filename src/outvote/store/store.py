@@ -145,8 +145,7 @@ class Store:
 
     def begin(self, started: Started) -> None:
         """A new run of a command: what is told from now on is of this one."""
-        (last,) = self._db.execute("SELECT coalesce(max(run), 0) FROM events").fetchone()
-        self.run = int(last) + 1
+        self.run = self.last_run() + 1
         self.tell(started)
 
     def tell(self, event: Event) -> None:
@@ -177,12 +176,17 @@ class Store:
                 "folder with --out"
             ) from error
 
-    def events(self, run: int | None = None) -> list[Told]:
-        """What has happened so far, in all runs or in one."""
+    def last_run(self) -> int:
+        """The number of the run of a command that was begun last; 0: there is none."""
+        (last,) = self._db.execute("SELECT coalesce(max(run), 0) FROM events").fetchone()
+        return int(last)
+
+    def events(self, run: int | None = None, skip: int = 0) -> list[Told]:
+        """What has happened so far, in all runs or in one, without the first few."""
         found = self._db.execute(
             "SELECT run, at, kind, data FROM events "
-            "WHERE :run IS NULL OR run = :run ORDER BY number",
-            {"run": run},
+            "WHERE :run IS NULL OR run = :run ORDER BY number LIMIT -1 OFFSET :skip",
+            {"run": run, "skip": skip},
         ).fetchall()
         return [Told(row[0], row[1], self._event(row[2], row[3])) for row in found]
 

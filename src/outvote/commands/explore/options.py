@@ -70,9 +70,7 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
         help="weight of the model that shall leave the rest",
     )
     group.add_argument("--lambda2", type=values.number, metavar="L", help="weight of new neurons")
-    group.add_argument(
-        "--step", type=values.above_zero, metavar="S", help="for pictures in 255ths of the range"
-    )
+    blocks.add_step(group)
     blocks.add_threshold(group, 0.0)
     blocks.add_iterations(group)
     blocks.add_until_coverage(

@@ -9,13 +9,11 @@ from outvote.core.arrays import Array
 from outvote.explore.job import ExploreJob
 
 SEEDS = 2000
-STEP = 3.0  # of 255: inputs stay close to the training data
 
 
 def pollution_job(count: int | None = None, **settings: Any) -> ExploreJob:
     """An exploration from a part of the training data, which are the job's data, with labels."""
-    usual = {"constraint": "none", "step": STEP}
-    return ExploreJob(count=count or SEEDS, **{**usual, **settings})
+    return ExploreJob(count=count or SEEDS, **settings)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,7 @@ def add(commands: Any) -> None:
     blocks.add_data(parser, ".npz with x and y: training data", required=True)
     blocks.add_constraint(parser, "none")
     blocks.add_iterations(parser)
+    blocks.add_step(parser, 3.0)
     blocks.add_exploration(parser)
     blocks.add_seed(parser, "all random choices")
 
@@ -50,6 +51,7 @@ def job_of(options: argparse.Namespace) -> ExploreJob:
         data=options.data,
         constraint=options.constraint,
         iterations=options.iterations,
+        step=options.step,
         seed=options.seed,
         **blocks.exploration_of(options),
     )

@@ -1,0 +1,67 @@
+"""What users hand over, a model or arrays in memory, as the files that jobs are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.dialect import dialects
+from outvote.core.errors import UsageError
+from outvote.core.files import save_npz
+
+ARRAYS = "arrays"  # the source of what was not read from a file of the user's
+Inputs = Array | Sequence[Array] | Mapping[str, Array] | str | Path
+"""One array, one per input, arrays by the names of the inputs, or the path of an `.npz` file."""
+
+
+def as_file(model: Any, folder: Path, name: str = "model") -> Path:
+    """The path of a model; one that lives in memory is saved under this name first."""
+    if isinstance(model, str | Path):
+        return Path(model)
+    for wing in dialects():
+        path = wing.files.saved(model, folder / name)
+        if path is not None:
+            return path
+    raise UsageError(
+        f"expected a Keras model or the path of a model file; received {type(model).__name__}"
+    )
+
+
+def as_files(models: Sequence[Any], folder: Path) -> list[Path]:
+    """Several models that are held against each other."""
+    if isinstance(models, str | Path) or not isinstance(models, Sequence):
+        raise UsageError(f"expected a list of models or of paths; received {type(models).__name__}")
+    if not models:
+        raise UsageError("models are held against each other; received an empty list")
+    return [as_file(model, folder, f"model{n}") for n, model in enumerate(models, 1)]
+
+
+def as_data(x: Inputs | None, y: Array | None, folder: Path, name: str = ARRAYS) -> Path | None:
+    """The `.npz` file of inputs and ground truth; arrays are written into one."""
+    if isinstance(x, str | Path):
+        if y is not None:
+            raise UsageError(f"y was given beside {x}; put both into the file, or give x itself")
+        return Path(x)
+    arrays = as_arrays(x, y)
+    return None if arrays is None else save_npz(folder / f"{name}.npz", arrays)
+
+
+def as_arrays(
+    x: Array | Sequence[Array] | Mapping[str, Array] | None, y: Array | None
+) -> dict[str, Array] | None:
+    """Inputs and ground truth under the names that they have in a data file."""
+    if x is None:
+        if y is not None:
+            raise UsageError("y was given without x; give the inputs that y belongs to")
+        return None
+    if isinstance(x, Mapping):
+        arrays = {str(name): np.asarray(array) for name, array in x.items()}
+    elif isinstance(x, list | tuple):
+        arrays = {f"x{i}": np.asarray(array) for i, array in enumerate(x)}
+    else:
+        arrays = {"x": np.asarray(x)}
+    return arrays if y is None else {**arrays, "y": np.asarray(y)}
