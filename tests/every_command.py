@@ -243,6 +243,7 @@ def fuzz() -> dict[str, Any]:
             **{"total": 12.0, "starting": 1.0, "breeding": 11.0, "making": 1.0, "looking": 2.0},
             **{"looks": 3, "refused_draws": 0, "recycled": 0},
         },
+        "sieve": None,
         "samples": [[1, "a", 0.1, 1 << 20, 0], [8, "a", 0.1, 1 << 20, 0]],
         "bugs": [
             {

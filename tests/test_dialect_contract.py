@@ -28,6 +28,7 @@ OPTIONAL = {
     "reference": port.Reference,
     "widen": port.Widening,
     "mutate": port.Mutation,
+    "bulk": port.Bulk,
     "reductions": port.Reductions,
     "script": port.Script,
     "zoo": port.Zoo,
@@ -44,7 +45,7 @@ def owed(protocol: Any) -> set[str]:
 def test_the_contract_knows_every_part_of_the_port() -> None:
     own = {n.name for n in ast.parse(inspect.getsource(port)).body if isinstance(n, ast.ClassDef)}
     parts = {protocol.__name__ for protocol in (NEEDED | OPTIONAL).values()}
-    assert own - {"Recipe", "ChannelReader", "Dialect"} == parts
+    assert own - {"Recipe", "ChannelReader", "OpenSieve", "Dialect"} == parts
     assert "inspect" in owed(port.Files)
     assert "SUFFIXES" in owed(port.Files)
 

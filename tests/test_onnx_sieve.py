@@ -28,7 +28,8 @@ from outvote.dialects.onnx.nouns.batch import (
     items,
     packed_cases,
 )
-from outvote.dialects.onnx.sieve import GraphSieve, alike, is_parted
+from outvote.dialects.onnx.partings import alike, is_parted
+from outvote.dialects.onnx.sieve import GraphSieve, answers_of
 from outvote.dialects.onnx.targets import BUILT_IN
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
@@ -235,9 +236,7 @@ class Mortal:
 def test_a_worker_that_dies_of_a_case_is_asked_on_without_it(tells: bool) -> None:
     cases = [GraphCase(str(number).encode(), []) for number in range(10)]
     mortal = Mortal(b"7", tells)
-    wanted = DrawGraphs(seed=0, first=0, count=10)
-    with GraphSieve(cast(Pool, mortal), ["a"], "a", wanted) as sieve:
-        found = sieve.answers("a", packed_cases(cases), 10)
+    found = answers_of(cast(Pool, mortal), "a", packed_cases(cases), 10)
     assert [one.outcome for one in found] == [
         Outcome.CRASH if number == 7 else Outcome.OK for number in range(10)
     ]

@@ -17,6 +17,7 @@ from outvote.campaign.investigate import Conclusion
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.probes.prober import PROBES, Prober
 from outvote.campaign.rules import chosen_rules
+from outvote.campaign.sift import Sifter
 from outvote.campaign.trial import Answered, Trial, row_of
 from outvote.core.errors import UsageError
 from outvote.core.target import Run
@@ -85,6 +86,7 @@ class Campaign:
         self._strongest = Strongest.restored(store.fact(facts.STRONGEST))
         self._accs = {row.number: row.acc or 0.0 for row in rows if row.rule is None}
         self._next = max(row.number for row in rows) + 1
+        self._sifter = Sifter(equipment) if job.in_bulk else None
         self._totals.started()
 
     def run(self, onlooker: Onlooker = lambda progress: None) -> bool:
@@ -93,7 +95,10 @@ class Campaign:
         try:
             onlooker(self._progress())
             while self._share() < 1.0:
-                self._generation()
+                if self._sifter is not None:
+                    self._sifter.generation()
+                else:
+                    self._generation()
                 onlooker(self._progress())
             self._drifts()
             self._confirm()
@@ -101,6 +106,9 @@ class Campaign:
             store.note(facts.INTERRUPTED, True)
             self._drifts(measure=False)  # the pool is closed by now
             return False
+        finally:
+            if self._sifter is not None:
+                self._sifter.close()
         store.note(facts.INTERRUPTED, False)
         self._has.note_totals()
         return True
@@ -182,9 +190,12 @@ class Campaign:
 
     def _confirm(self) -> None:
         """Every finding of this sitting again, in fresh workers."""
+        began = time.monotonic()
         if self._job.confirm:
             for finding in self._has.lab.investigator.confirm(self._job.confirm):
                 self._has.keeper.retell(finding)
+        if self._sifter is not None:
+            self._sifter.confirming(time.monotonic() - began)
 
     def _drifts(self, *, measure: bool = True) -> None:
         seed, samples = next(iter(self._has.seeds.values())), self._has.store.samples()

@@ -70,6 +70,11 @@ class FuzzJob:
         return self.targets[0].dialect
 
     @property
+    def in_bulk(self) -> bool:
+        """Whether the dialect draws all cases: there is no model to breed from."""
+        return not self.seeds
+
+    @property
     def settings(self) -> Settings:
         return Settings(metrics=("mad", "relative"), mad_threshold=self.mad_threshold)
 

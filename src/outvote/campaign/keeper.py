@@ -47,6 +47,10 @@ class Keeper:
         for fingerprint in conclusion.again - conclusion.fingerprints:
             self.store.again(fingerprint, number, self.seconds())
 
+    def met(self, fingerprint: str) -> None:
+        """A finding that was seen once more, by what it looks like."""
+        self.store.met(fingerprint, self.seconds())
+
     def retell(self, finding: Finding) -> None:
         """A finding that is in the store, with what was learnt of it since."""
         if finding.proof is not None:

@@ -10,6 +10,8 @@ from outvote.core.errors import UsageError
 from outvote.mutate.registry import Rule, all_rules
 from outvote.search.registry import find_strategy
 
+FREE = "FREE"  # no rule of mutation: the dialect draws the whole case, in bulk
+
 
 def chosen_rules(names: Sequence[str], spoken: str) -> dict[str, Rule]:
     """The named rules, or all, for models of that dialect."""
@@ -23,6 +25,8 @@ def chosen_rules(names: Sequence[str], spoken: str) -> dict[str, Rule]:
 
 def rules_of(job: FuzzJob) -> dict[str, str]:
     """The rules that a campaign may use, those named as far as its strategy has them, by group."""
+    if job.in_bulk:
+        return {FREE: "layers"}
     groups = {name: rule.GROUP for name, rule in all_rules(job.dialect).items()}
     groups.update(dict.fromkeys(PROBES, GROUP))
     wanted = find_strategy(job.strategy).GROUPS

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 from outvote.bench.reader import read_file, reader
 from outvote.campaign.job import FuzzJob, SeedFile
-from outvote.core.case import Case, fit, load_data, random_data
-from outvote.core.dialect import inspect
+from outvote.core.case import Case, Data, fit, load_data, random_data
+from outvote.core.dialect import dialect, inspect
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.outputs import Outputs
@@ -32,8 +32,21 @@ class Seed:
 
 
 def read_seeds(pool: Pool, job: FuzzJob) -> list[Seed]:
-    """All seeds, read by the first released, eager target."""
+    """All seeds, read by the first released, eager target; in bulk, a model of one layer."""
+    if job.in_bulk:
+        return [_probe(pool, job)]
     return [_read(pool, job, file) for file in job.seeds]
+
+
+def _probe(pool: Pool, job: FuzzJob) -> Seed:
+    """What every target can run: the root of cases that descend from no model."""
+    model, inputs, right = dialect(job.dialect).targets.probe()
+    axes = tuple(item.batch for item in model.inputs)
+    shapes = [list(right.shape)]
+    case = Case(model, shapes, Data(tuple(inputs), None, "drawn", axes), interpret(None, shapes[0]))
+    digests = tuple(pool.blobs.pin(pool.blobs.put(array)) for array in inputs)
+    specs = {model.outputs[0].producer: ((tuple(right.shape), right.dtype.name),)}
+    return Seed("free graphs", case, Subject.of(model, specs), digests)
 
 
 def check_files(seeds: Sequence[SeedFile]) -> None:
@@ -66,5 +79,7 @@ def with_truth(seed: Seed, outputs: Iterable[Outputs]) -> Seed:
         return seed
     firsts = [found.arrays[0] for found in outputs]
     shape = firsts[0].shape  # who gives another one is a finding, and has no say
+    if not shape:  # one number for all instances: D_MAD has nothing to go by
+        return seed
     truth = presumed([array for array in firsts if array.shape == shape])
     return replace(seed, case=replace(seed.case, truth=truth))

@@ -38,8 +38,10 @@ class Totals:
         self._earlier = {key: store.fact(facts.ALL[key]) for key in Sitting.__dataclass_fields__}
         self._peaks = Counter(store.fact(facts.PEAKS))
         mutants = [row for row in store.rows() if row.rule is not None]
-        self.tested = len(mutants)
-        self.valid = sum(row.outcome != "invalid" for row in mutants)
+        sifted = store.fact(facts.SIFTED)
+        self.tested = sifted.get("tested", len(mutants))
+        valid = sum(row.outcome != "invalid" for row in mutants)
+        self.valid = sifted.get("valid", valid)
         self.kinds = Counter(store.fact(facts.KINDS))
         self.values = Counter(store.fact(facts.VALUES))  # kind, parameter and class of its value
         self.accepted = Counter(store.fact(facts.ACCEPTED))  # illegal values that none refused
@@ -64,12 +66,16 @@ class Totals:
             self.accepted[answered.conclusion.accepted] += 1
         if not answered.valid:
             return
+        self.seen(trial, tools)
+        if answered.acc is not None and of_seed > 0:
+            self.best = max(self.best, answered.acc / of_seed)
+
+    def seen(self, trial: Trial, tools: Tools) -> None:
+        """Kinds and values of layers that were run."""
         for layer in map(trial.subject.model.layer, trial.changed):
             self.kinds[layer.kind] += 1
             for name, value in tools.parameters(layer).items():
                 self.values[f"{layer.kind} {name} {value_class(value)}"] += 1
-        if answered.acc is not None and of_seed > 0:
-            self.best = max(self.best, answered.acc / of_seed)
 
     def note(self, sitting: Sitting, peaks: Mapping[str, int]) -> None:
         """Write everything down, in the transaction that is open."""

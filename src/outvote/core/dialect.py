@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from outvote.core.arrays import Array
     from outvote.core.blobs import BlobStore
     from outvote.core.model import Input, Layer, Model, Ref, Weight
+    from outvote.core.sifted import Sifted
     from outvote.core.specimen import Specimen
     from outvote.core.states import State
     from outvote.core.target import Target
@@ -194,6 +195,24 @@ class Mutation(Protocol):
     def mutation_tools(self, pool: Pool, reader: str) -> Tools: ...
 
 
+class OpenSieve(Protocol):
+    """Draws cases of a dialect's own, runs them on targets in bulk and compares them cheaply."""
+
+    def sifted(self, first: int) -> Iterator[Sifted]:
+        """Some cases at a time, from a number on, without end."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Bulk(Protocol):
+    """`bulk`: cases by the thousand, for campaigns that begin with no model."""
+
+    def open_sieve(
+        self, pool: Pool, targets: Sequence[Target], reader: str, seed: int
+    ) -> OpenSieve: ...
+
+
 class Reductions(Protocol):
     """`reductions`: ways to make layers smaller and plainer."""
 
@@ -293,6 +312,10 @@ class Dialect:
     @property
     def mutation(self) -> Mutation:
         return cast(Mutation, self.part("mutate", "mutating models"))
+
+    @property
+    def bulk(self) -> Bulk:
+        return cast(Bulk, self.part("bulk", "a campaign without seeds"))
 
     @property
     def reductions(self) -> Sequence[Reduction]:

@@ -37,6 +37,7 @@ COSTS: Mapping[str, str] = {
     "compiles_slowly": "takes seconds for a single layer",
     "compiles_for_minutes": "takes minutes for a model",
     "compiles_per_shape": "compiles every operation anew for every shape",
+    "loads_slowly": "takes many times longer than others to load a small graph",
     "differentiates_slowly": "others find gradients quicker",
 }
 

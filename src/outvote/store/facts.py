@@ -37,6 +37,10 @@ NOT_COVERED: Fact[dict[str, str]] = Fact("not_covered", {})
 VALUES: Fact[dict[str, int]] = Fact("values", {})
 ACCEPTED: Fact[dict[str, int]] = Fact("accepted", {})
 
+# Of a campaign in bulk: what was run and compared, and [second, cases until then].
+SIFTED: Fact[dict[str, Any]] = Fact("sifted", {})
+SIFTED_OVER_TIME: Fact[list[list[float]]] = Fact("sifted_over_time", [])
+
 # Totals of all sittings: seconds, and how often.
 SECONDS = Fact("seconds", 0.0)
 STARTING = Fact("starting", 0.0)

@@ -251,6 +251,13 @@ class Store:
             (number, at, fingerprint),
         )
 
+    def met(self, fingerprint: str, at: float) -> None:
+        """A known finding, seen once more in a case that is not stored itself."""
+        self._write(
+            "UPDATE findings SET count = count + 1, last_at = ? WHERE fingerprint = ?",
+            (at, fingerprint),
+        )
+
     def sample(self, sample: Sample) -> None:
         self._write("INSERT INTO samples VALUES (?, ?, ?, ?, ?)", tuple(vars(sample).values()))
 

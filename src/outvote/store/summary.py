@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from statistics import fmean
 from typing import Any
 
@@ -20,6 +21,8 @@ def fuzz_result(store: Store) -> dict[str, Any]:
     """Everything that reports show, from the store alone."""
     rows = store.rows()
     mutants = [row for row in rows if row.rule is not None]
+    sieve = store.fact(facts.SIFTED) or None
+    tested = sieve["tested"] if sieve else len(mutants)
     job, seconds = store.fact(facts.JOB), store.fact(facts.SECONDS)
     invalid = [row for row in mutants if row.outcome == "invalid"]
     findings = [_finding(seen, rows) for seen in store.findings()]
@@ -33,17 +36,17 @@ def fuzz_result(store: Store) -> dict[str, Any]:
             created=store.fact(facts.CREATED),
             seconds=seconds,
             verdict="inconsistent" if real else "interrupted" if interrupted else "consistent",
-            summary=_summary(len(mutants), _breeding(store), findings),
+            summary=_summary(tested, _breeding(store), findings, sieve),
             interrupted=interrupted,
-            warnings=_warnings(mutants, invalid),
+            warnings=[] if sieve else _warnings(mutants, invalid),
             findings=findings,
         ),
         "strategy": job["strategy"],
         "settings": job,
         "seeds": [_seed(row, findings) for row in rows if row.rule is None],
-        "tested": len(mutants),
-        "valid": len(mutants) - len(invalid),
-        "invalid": len(invalid),
+        "tested": tested,
+        "valid": sieve["valid"] if sieve else tested - len(invalid),
+        "invalid": tested - sieve["valid"] if sieve else len(invalid),
         "invalid_examples": [
             {"mutant": row.number, "rule": row.rule, "new": row.new, "message": row.message}
             for row in invalid[:20]
@@ -56,13 +59,14 @@ def fuzz_result(store: Store) -> dict[str, Any]:
         "values": _values(store),
         "accepted_everywhere": store.fact(facts.ACCEPTED),
         "arms": _arms(store),
-        "throughput": _throughput(mutants, seconds),
+        "throughput": _sifted_over_time(store) if sieve else _throughput(mutants, seconds),
+        "sieve": sieve,
         "time": _time(store),
         "samples": [list(vars(sample).values()) for sample in store.samples()],
         "bugs": _bugs(findings, len(rows) - len(mutants), store.fact(facts.STARTING)),
         "counts": {
             "lemon": lemon_counts(
-                findings, {row.number: row for row in rows}, len(mutants), _breeding(store)
+                findings, {row.number: row for row in rows}, tested, _breeding(store)
             ),
             "audee": audee_counts(rows),
         },
@@ -75,13 +79,31 @@ def _breeding(store: Store) -> float:
     return max(0.0, store.fact(facts.SECONDS) - store.fact(facts.STARTING))
 
 
-def _summary(tested: int, seconds: float, findings: Sequence[dict[str, Any]]) -> str:
-    rate = tested / seconds * 60 if seconds else 0.0
-    told = f"{tested} mutants at {rate:.0f} a minute"
+def _summary(
+    tested: int,
+    seconds: float,
+    findings: Sequence[dict[str, Any]],
+    sieve: Mapping[str, Any] | None = None,
+) -> str:
+    if sieve:
+        seconds -= sieve["confirming"]
+    rate = tested / seconds * 60 if seconds > 0 else 0.0
+    told = f"{tested} {'graphs' if sieve else 'mutants'} at {rate:.0f} a minute"
     real = [f for f in findings if f["triage"] != "precision"]
-    if not real:
-        return f"{told}, nothing found."
-    return f"{told}, {len(real)} finding{'s' * (len(real) != 1)}."
+    found = f"{len(real)} finding{'s' * (len(real) != 1)}" if real else "nothing found"
+    return f"{told}, {found}." + (_split(sieve) if sieve else "")
+
+
+def _split(sieve: Mapping[str, Any]) -> str:
+    """Where the time went, and what was not looked into."""
+    parts = {
+        "ran new graphs": sieve["sifting"],
+        "looked into differences": sieve["looking"],
+        "confirmed findings": sieve["confirming"],
+    }
+    total = sum(parts.values()) or 1.0
+    told = ", ".join(f"{seconds / total:.0%} {what}" for what, seconds in parts.items())
+    return f" Of the time {told}; {sieve['waiting']} kinds of differences wait."
 
 
 def _warnings(mutants: Sequence[Row], invalid: Sequence[Row]) -> list[str]:
@@ -197,6 +219,13 @@ def _arms(store: Store) -> list[dict[str, Any]]:
         {"strategy": name, "requests": used, "found": found}
         for name, (used, found) in store.fact(facts.STATE).get("arms", {}).items()
     ]
+
+
+def _sifted_over_time(store: Store) -> list[list[float]]:
+    """Cases per minute between the times that were noted."""
+    points = [[0.0, 0.0], *store.fact(facts.SIFTED_OVER_TIME)]
+    pairs = pairwise(points)
+    return [[b[0], round(60 * (b[1] - a[1]) / (b[0] - a[0]), 1)] for a, b in pairs if b[0] > a[0]]
 
 
 def _throughput(mutants: Sequence[Row], seconds: float) -> list[list[float]]:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from outvote.campaign.job import Budget
     from outvote.commands.fuzz.job import NewCampaign, Resumption
     from outvote.config import Config
+    from outvote.core.dialect import Dialect
     from outvote.core.target import Target
     from outvote.search.genetic import GeneticSettings
 
@@ -165,15 +166,18 @@ def _resumption(options: argparse.Namespace) -> Resumption:
 def _campaign(options: argparse.Namespace) -> NewCampaign:
     from outvote.campaign.job import Budget, FuzzJob
     from outvote.commands.fuzz.job import NewCampaign
+    from outvote.core.dialect import dialect_of
 
     if options.inputs == 0 and options.strategy != "layers":
         raise UsageError(f"--inputs 0 is for --strategy layers; {options.strategy} compares values")
     config = blocks.config_of(options)
     gate = blocks.gate_of(options, config.folder)
-    seeds = blocks.seeds_of(_seed_names(options), options.data or [])
+    free = _free_dialect(options, config)
+    seeds = () if free else blocks.seeds_of(_seed_names(options), options.data or [])
+    wing = free or dialect_of(seeds[0].model)
     job = FuzzJob(
         seeds=seeds,
-        targets=tuple(_targets(options, seeds[0].model, config)),
+        targets=tuple(_targets(options, wing, config)),
         strategy=options.strategy,
         budget=_budget(options) or Budget(mutants=500),
         seed=options.seed,
@@ -234,12 +238,22 @@ def _genetic(options: argparse.Namespace) -> GeneticSettings:
     )
 
 
-def _targets(options: argparse.Namespace, seed: Path, config: Config) -> list[Target]:
+def _free_dialect(options: argparse.Namespace, config: Config) -> Dialect | None:
+    """Whose cases are drawn in bulk: no seed is named, and all targets speak one that has such."""
+    from outvote.core.dialect import dialect
+    from outvote.targets.choose import choose, known_targets
+
+    if options.seeds or options.strategy != "layers" or not options.targets:
+        return None
+    spoken = {target.dialect for target in choose(options.targets, known_targets(config))}
+    found = [dialect(name) for name in spoken]
+    return found[0] if len(found) == 1 and found[0].has("bulk") else None
+
+
+def _targets(options: argparse.Namespace, wing: Dialect, config: Config) -> list[Target]:
     """As named; else those that are quick: a slow one takes most of the time, for who asks."""
-    from outvote.core.dialect import dialect_of
     from outvote.targets.choose import choose, known_targets, missing_packages
 
-    wing = dialect_of(seed)
     known = known_targets(config, wing)
     quick = [n for n in wing.targets.SEARCHED if not missing_packages(known[n])]
     return choose(options.targets, known, quick if len(quick) > 1 else wing.targets.DEFAULT)

@@ -14,10 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
-import numpy as np
-
 from outvote.core.arrays import Array
-from outvote.core.errors import UsageError
+from outvote.core.errors import ProtocolError, UsageError
 from outvote.core.target import Outcome
 from outvote.dialects.onnx.nouns.batch import (
     DrawGraphs,
@@ -28,13 +26,13 @@ from outvote.dialects.onnx.nouns.batch import (
     cases_in,
     packed_cases,
 )
-from outvote.judge.tolerance import PLACE, SCREEN
+from outvote.dialects.onnx.partings import is_parted
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
 
 PACK = 64  # graphs in a message
 _AHEAD = 3  # packs that are under way
-_NARROW_PLACES = 16.0  # of float16: a screen of 1e-5 would be less than its rounding
+_SAMPLE = 16  # every so many graphs go to slow targets too
 
 
 @dataclass(frozen=True)
@@ -62,11 +60,22 @@ class SievedPack:
 
 
 class GraphSieve:
-    """Sifts graphs on some targets. Use as a context manager: it holds threads."""
+    """Sifts graphs on some targets. Use as a context manager: it holds threads.
 
-    def __init__(self, pool: Pool, names: Sequence[str], reader: str, wanted: DrawGraphs) -> None:
+    Targets that are `sampled` get a few of the graphs alone.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        names: Sequence[str],
+        reader: str,
+        wanted: DrawGraphs,
+        sampled: Sequence[str] = (),
+    ) -> None:
         self._pool = pool
         self._wanted = wanted
+        self._sampled = frozenset(sampled)
         self._drawer = _Lane.of(pool, reader, "draws graphs")
         self._lanes = {name: [_Lane.of(pool, name, "sifts")] for name in names}
 
@@ -99,7 +108,10 @@ class GraphSieve:
         answers = {}
         for name, lanes in self._lanes.items():
             lane = lanes[(first // self._wanted.count) % len(lanes)]
-            answers[name] = lane.thread.submit(self._asked, lane.name, drawn)
+            places = range(self._wanted.count)
+            if name in self._sampled:
+                places = places[(first // self._wanted.count) % _SAMPLE :: _SAMPLE]
+            answers[name] = lane.thread.submit(self._asked, lane.name, drawn, places)
         return _Coming(first, drawn, answers)
 
     def _widen(self, inside: Mapping[str, float]) -> None:
@@ -115,26 +127,14 @@ class GraphSieve:
             raise UsageError(f"graphs could not be drawn: {run.message}")
         return run.reply.cases, run.reply.refused
 
-    def _asked(self, name: str, drawn: Future[tuple[Array, int]]) -> list[GraphAnswer]:
+    def _asked(
+        self, name: str, drawn: Future[tuple[Array, int]], places: range
+    ) -> dict[int, GraphAnswer]:
         packed, _ = drawn.result()
-        return self.answers(name, packed, self._wanted.count)
-
-    def answers(self, name: str, packed: Array, count: int) -> list[GraphAnswer]:
-        """What one target makes of packed cases; whose worker dies is asked on without the case."""
-        run = self._pool.ask(name, RunGraphs(cases=packed, steps=count))
-        if run.ok:
-            return answers_in(run.reply.answers, count)
-        if count == 1:
-            return [GraphAnswer(run.outcome, message=run.message)]
-        cases = cases_in(packed)
-        place = int(run.layer) if run.layer and run.layer.isdigit() else count // 2
-        parts = (cases[:place], cases[place : place + 1], cases[place + 1 :])
-        return [
-            answer
-            for part in parts
-            if part
-            for answer in self.answers(name, packed_cases(part), len(part))
-        ]
+        if len(places) < self._wanted.count:
+            cases = cases_in(packed)
+            packed = packed_cases([cases[place] for place in places])
+        return dict(zip(places, answers_of(self._pool, name, packed, len(places)), strict=True))
 
     def _finished(self, coming: _Coming) -> SievedPack:
         packed, refused = coming.drawn.result()
@@ -144,14 +144,14 @@ class GraphSieve:
         pack = SievedPack(coming.first, packed, count, refused)
         cases: list[GraphCase] = []
         for place in range(count):
-            given = {name: found[place] for name, found in answers.items()}
+            given = {name: found[place] for name, found in answers.items() if place in found}
             pack.valid += any(answer.outcome is Outcome.OK for answer in given.values())
             if is_parted(given):
                 cases = cases or cases_in(packed)
                 pack.parted.append(PartedGraph(coming.first + place, cases[place], given))
         for name, found in answers.items():
-            pack.outcomes[name] = Counter(answer.outcome.value for answer in found)
-            pack.inside[name] = sum(answer.seconds for answer in found)
+            pack.outcomes[name] = Counter(answer.outcome.value for answer in found.values())
+            pack.inside[name] = sum(answer.seconds for answer in found.values())
         pack.compared = time.perf_counter() - began
         return pack
 
@@ -175,35 +175,25 @@ class _Lane:
 class _Coming:
     first: int
     drawn: Future[tuple[Array, int]]
-    answers: Mapping[str, Future[list[GraphAnswer]]]
+    answers: Mapping[str, Future[dict[int, GraphAnswer]]]
 
 
-def is_parted(answers: Mapping[str, GraphAnswer]) -> bool:
-    """Whether targets differ, or some fail where others do not. A gap says nothing."""
-    ran = [answer for answer in answers.values() if answer.outcome is Outcome.OK]
-    if not ran:
-        return False
-    if any(a.outcome not in (Outcome.OK, Outcome.UNSUPPORTED) for a in answers.values()):
-        return True
-    return any(not _alike(ran[0].outputs, other.outputs) for other in ran[1:])
-
-
-def _alike(a: Sequence[Array], b: Sequence[Array]) -> bool:
-    return len(a) == len(b) and all(alike(x, y) for x, y in zip(a, b, strict=True))
-
-
-def alike(a: Array, b: Array) -> bool:
-    """Whether two tensors agree so far that a closer look is not worth it."""
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return False
-    if a.tobytes() == b.tobytes():
-        return True
-    if a.dtype.kind != "f":
-        return False
-    tolerance = max(SCREEN, _NARROW_PLACES * PLACE[a.dtype.name])
-    x, y = a.astype(np.float64), b.astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
-        size = np.abs(x)
-        largest = float(np.max(size, initial=0.0, where=np.isfinite(size)))
-        near = np.abs(x - y) <= tolerance * largest
-    return bool(np.all(near | (x == y) | (np.isnan(x) & np.isnan(y))))
+def answers_of(pool: Pool, name: str, packed: Array, count: int) -> list[GraphAnswer]:
+    """What one target makes of packed cases; whose worker dies is asked on without the case."""
+    run = pool.ask(name, RunGraphs(cases=packed, steps=count))
+    if run.ok:
+        try:
+            return answers_in(run.reply.answers, count)
+        except ProtocolError as error:
+            run = replace(run, outcome=Outcome.GARBAGE, message=str(error))
+    if count == 1:
+        return [GraphAnswer(run.outcome, message=run.message)]
+    cases = cases_in(packed)
+    place = int(run.layer) if run.layer and run.layer.isdigit() else count // 2
+    parts = (cases[:place], cases[place : place + 1], cases[place + 1 :])
+    return [
+        answer
+        for part in parts
+        if part
+        for answer in answers_of(pool, name, packed_cases(part), len(part))
+    ]

@@ -57,7 +57,13 @@ _ORT = _runtime(
     costs=frozenset(),
 )
 # It takes float64, says float64, and computes in float32.
-_OPENVINO = _runtime("openvino:onnx", "openvino", worker="openvino", extra="openvino")
+_OPENVINO = _runtime(
+    "openvino:onnx",
+    "openvino",
+    worker="openvino",
+    extra="openvino",
+    costs=_GRAPH | {"loads_slowly"},
+)
 # What each transformation is made with; a twin must agree with its original on ONNX Runtime.
 _TOOLS = {"simplified": "onnxsim", "slim": "onnxslim", "opset": "onnx"}
 _BY_ONNXRUNTIME = ("fp16", "int8", "qdq", "optimised")

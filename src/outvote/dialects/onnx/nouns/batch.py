@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from outvote.core.arrays import Array, byte_size, from_bytes, to_bytes
+from outvote.core.arrays import Array, byte_size, dtype_name, from_bytes, to_bytes
 from outvote.core.errors import ProtocolError
 from outvote.core.model import Json
 from outvote.core.protocol import Reply, Request
@@ -29,6 +29,8 @@ class GraphCase:
 
     proto: bytes
     feeds: Sequence[Array]
+    leaves: tuple[str, ...] = ()  # the operators that give its outputs, in their order
+    signature: str = ""  # of a single node: what it is, without sizes and numbers
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,36 @@ class RunGraphs(Request[GraphsRan], deed="run graphs in bulk"):
     seconds: float = 10.0  # that one of them may take
 
 
+@dataclass(frozen=True, kw_only=True)
+class GraphsExposed(Reply):
+    """Packed cases."""
+
+    cases: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExposeGraphs(Request[GraphsExposed], deed="show all tensors of graphs"):
+    """Packed cases, whose graphs are to give what every node gives."""
+
+    cases: Array
+
+
+@dataclass(frozen=True, kw_only=True)
+class GraphsCut(Reply):
+    """Packed cases of one node each; of which graph, by its place among those that were cut."""
+
+    cases: Array
+    origins: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutGraphs(Request[GraphsCut], deed="cut graphs into nodes"):
+    """Packed cases, and packed answers to them as they are when all tensors are shown."""
+
+    cases: Array
+    answers: Array
+
+
 @dataclass
 class Pack:
     """Items as they are put together."""
@@ -97,7 +129,7 @@ class Pack:
 
 def item(header: Json, arrays: Sequence[Array] = ()) -> list[bytes | memoryview]:
     """One item, in parts."""
-    announced = [[array.dtype.name, list(array.shape)] for array in arrays]
+    announced = [[dtype_name(array), list(array.shape)] for array in arrays]
     told = json.dumps([header, announced]).encode()
     bodies = [to_bytes(array) for array in arrays]
     size = sum(body.nbytes for body in bodies)
@@ -144,17 +176,31 @@ def _arrays(announced: Sequence[tuple[str, list[int]]], body: memoryview) -> lis
 def packed_cases(cases: Sequence[GraphCase]) -> Array:
     pack = Pack()
     for case in cases:
-        pack.add(None, [np.frombuffer(case.proto, np.uint8), *case.feeds])
+        header = [list(case.leaves), case.signature]
+        pack.add(header, [np.frombuffer(case.proto, np.uint8), *case.feeds])
     return pack.array
 
 
 def cases_in(packed: Array) -> list[GraphCase]:
     found = []
-    for _, arrays in items(packed):
+    for header, arrays in items(packed):
         if not arrays or arrays[0].dtype != np.uint8:
             raise ProtocolError("a case in a pack has no graph")
-        found.append(GraphCase(arrays[0].tobytes(), arrays[1:]))
+        try:
+            leaves, signature = header
+            told = tuple(map(str, leaves)), str(signature)
+        except (ValueError, TypeError) as error:
+            raise ProtocolError(f"a case in a pack could not be read: {error}") from error
+        found.append(GraphCase(arrays[0].tobytes(), arrays[1:], *told))
     return found
+
+
+def packed_answers(answers: Sequence[GraphAnswer]) -> Array:
+    pack = Pack()
+    for answer in answers:
+        for part in answer_item(answer):
+            pack.add_packed(bytes(part))
+    return pack.array
 
 
 def answer_item(answer: GraphAnswer) -> list[bytes | memoryview]:

@@ -86,5 +86,11 @@ def draw_graphs(request: DrawGraphs) -> GraphsDrawn:
         opset = chance.choice(request.opsets)
         graph = draw_graph(opset, chance.getrandbits(48), nodes, request.kinds)
         refused += graph.refused
-        found.append(GraphCase(graph.proto.SerializeToString(), graph.feeds))
+        leaves = _leaves(graph.proto)
+        found.append(GraphCase(graph.proto.SerializeToString(), graph.feeds, leaves))
     return GraphsDrawn(cases=packed_cases(found), refused=refused)
+
+
+def _leaves(proto: ModelProto) -> tuple[str, ...]:
+    makers = {name: node.op_type for node in proto.graph.node for name in node.output}
+    return tuple(makers[value.name] for value in proto.graph.output)

@@ -64,7 +64,9 @@ def answered(runtime: Runtime, case: GraphCase) -> GraphAnswer:
     """What a runtime makes of a graph, errors included."""
     began = time.process_time()
     try:
-        states = runtime.load(_assembled(case, runtime.free)).run(_states(case))
+        graph = _assembled(case, runtime.free)
+        pairs = zip(graph.inputs, case.feeds, strict=True)
+        states = runtime.load(graph).run([State(array, None, i.dtype) for i, array in pairs])
     except Exception as error:
         told = f"{type(error).__name__}: {error}"
         outcome = _outcome(runtime, error, told)
@@ -93,10 +95,6 @@ def _assembled(case: GraphCase, free: bool) -> Assembled:
     outputs = tuple(value.name for value in proto.graph.output)
     content = None if free else case.proto
     return Assembled(proto, inputs, outputs, own=len(outputs), content=content)
-
-
-def _states(case: GraphCase) -> list[State]:
-    return [State(array, None, array.dtype.name) for array in case.feeds]
 
 
 class _Children:

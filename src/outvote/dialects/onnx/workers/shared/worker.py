@@ -13,7 +13,16 @@ from outvote.core.instances import count_of, taken
 from outvote.core.model import Model, Ref
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
-from outvote.dialects.onnx.nouns.batch import DrawGraphs, GraphsDrawn, GraphsRan, RunGraphs
+from outvote.dialects.onnx.nouns.batch import (
+    CutGraphs,
+    DrawGraphs,
+    ExposeGraphs,
+    GraphsCut,
+    GraphsDrawn,
+    GraphsExposed,
+    GraphsRan,
+    RunGraphs,
+)
 from outvote.dialects.onnx.nouns.node import origin_of, tensors_of
 from outvote.dialects.onnx.nouns.operators import ListOperators, OperatorsListed
 from outvote.dialects.onnx.nouns.requests import (
@@ -64,6 +73,8 @@ class OnnxWorker:
             AttemptNode: self.attempt,
             DrawGraphs: self.draw_graphs,
             RunGraphs: self.run_graphs,
+            ExposeGraphs: self.expose_graphs,
+            CutGraphs: self.cut_graphs,
         }
 
     def is_gap(self, error: Exception) -> bool:
@@ -193,6 +204,18 @@ class OnnxWorker:
         from outvote.dialects.onnx.workers.draw.graph import draw_graphs
 
         return draw_graphs(request)
+
+    def expose_graphs(self, request: ExposeGraphs) -> GraphsExposed:
+        """The graphs with every tensor as an output."""
+        from outvote.dialects.onnx.workers.shared.cut import expose_graphs
+
+        return expose_graphs(request)
+
+    def cut_graphs(self, request: CutGraphs) -> GraphsCut:
+        """Every node of the graphs as a graph of its own."""
+        from outvote.dialects.onnx.workers.shared.cut import cut_graphs
+
+        return cut_graphs(request)
 
     def run_graphs(self, request: RunGraphs) -> GraphsRan:
         """Many small graphs, each once."""
