@@ -1,12 +1,14 @@
 """ONNX' own node tests through our pool: how many each built-in target passes, and what it fails.
 
-    python benchmarks/onnx_node_tests.py                    # counts, about five minutes
+    python benchmarks/onnx_node_tests.py                    # all of them, with verdicts
     python benchmarks/onnx_node_tests.py --only conv        # those whose name holds a word
-    python benchmarks/onnx_node_tests.py --triage --out DIR # and a verdict on every wrong value
+    python benchmarks/onnx_node_tests.py --counts           # without verdicts
+    python benchmarks/onnx_node_tests.py --out DIR          # and node_tests.json there
 
 A case is passed when all outputs have the right type and shape and lie within the case's own
-tolerances. `unsupported`: the target has not the operator, type or version; `refused`: we do not
-take sequences, optionals and strings as inputs or outputs. Nothing is lost: a crash is a count.
+tolerances. Otherwise a value is wrong, or the target refused the case (it says that it has not the
+operator, type or version), failed (any other error), crashed or timed out. Nothing is lost: every
+row adds up. Every wrong value gets a verdict, with cause and proof: see onnx_node_verdicts.py.
 """
 
 from __future__ import annotations
@@ -15,25 +17,21 @@ import argparse
 import json
 import tempfile
 import time
-import warnings
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import onnx
-from onnx import numpy_helper
-from onnx.backend.test.case.node import collect_testcases
 
+from onnx_node_cases import NodeTest, Tensor, node_tests
+from onnx_node_verdicts import NodeVerdict, NodeVerdicts
 from outvote.bench.reader import read_file
-from outvote.commands.check.job import Job
-from outvote.commands.check.run import check_in
-from outvote.core.errors import UsageError
+from outvote.core.arrays import TEXT, as_numbers
+from outvote.core.model import Model
 from outvote.core.outputs import Outputs
 from outvote.core.protocol import RunModel
-from outvote.core.target import Target
-from outvote.dialects.onnx.nouns.types import carrier
+from outvote.core.target import Outcome, Run
 from outvote.dialects.onnx.targets import BUILT_IN, DEFAULT
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
@@ -41,160 +39,139 @@ from outvote.run.process import Limits
 from outvote.run.settle import ask_all_settled
 
 READER = "onnx-reference"
+PASSED, WRONG, REFUSED, FAILED = "passed", "wrong value", "refused", "failed"
+_ENDS = {
+    Outcome.UNSUPPORTED: REFUSED,
+    Outcome.ERROR: FAILED,
+    Outcome.CRASH: "crashed",
+    Outcome.MEMORY: "crashed",
+    Outcome.GARBAGE: "crashed",
+    Outcome.HANG: "timed out",
+}
+ENDS = (PASSED, WRONG, *dict.fromkeys(_ENDS.values()))
 
 
 @dataclass(frozen=True)
-class NodeTest:
-    """One example of ONNX: a model, what goes in, what must come out, how exactly."""
+class Ended:
+    """What became of one case on one target."""
 
-    name: str
-    proto: Any
-    inputs: tuple[Any, ...]
-    outputs: tuple[Any, ...]
-    relative: float
-    absolute: float
+    case: str
+    target: str
+    end: str
+    told: str = ""
 
 
-def node_tests(only: str) -> list[NodeTest]:
-    """All of them, made anew by ONNX; the first set of data of each."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cases = collect_testcases(None)
-    found = []
-    for case in cases:
-        if only in case.name:
-            inputs, outputs = map(tuple, case.data_sets[0])
-            found.append(NodeTest(case.name, case.model, inputs, outputs, case.rtol, case.atol))
-    return found
+def read_test(pool: Pool, test: NodeTest, folder: Path) -> Model:
+    """The model of a case as neutral data, by way of a file."""
+    path = folder / f"{test.name}.onnx"
+    path.write_bytes(test.proto.SerializeToString())
+    read = read_file(pool, READER, path)
+    if not read.ok:
+        raise SystemExit(f"{test.name} could not be read: {read.message}")
+    return read.reply.model
 
 
-def travelling(given: Any) -> Any:
-    """An array as it crosses the wire: narrow types widened."""
-    exact = numpy_helper.to_array(given) if isinstance(given, onnx.TensorProto) else given
-    array = np.asarray(exact)
-    return array.astype(carrier(array.dtype.name))
+def run_test(pool: Pool, test: NodeTest, names: Sequence[str], model: Model) -> dict[str, Run]:
+    """One case on every target."""
+    inputs = tuple(pool.blobs.put(tensor.array) for tensor in test.inputs)
+    request = RunModel(model=model, inputs=inputs, batch=1 << 20)
+    return ask_all_settled(pool, names, request)
+
+
+def ended(test: NodeTest, run: Run) -> Ended:
+    if not run.ok:
+        told = " ".join(run.message.split())[:300]
+        return Ended(test.name, run.target, _ENDS[run.outcome], told)
+    fault = fault_of(test, run.reply.outputs)
+    return Ended(test.name, run.target, WRONG if fault else PASSED, fault)
 
 
 def fault_of(test: NodeTest, found: Outputs) -> str:
     """What is wrong with a target's answer; empty where nothing is."""
     if len(found.arrays) != len(test.outputs):
         return f"{len(found.arrays)} outputs of {len(test.outputs)}"
-    for got, dtype, right in zip(found.arrays, found.dtypes, test.outputs, strict=True):
-        exact = numpy_helper.to_array(right) if isinstance(right, onnx.TensorProto) else right
-        wanted = np.asarray(exact)
-        if (got.shape, dtype) != (wanted.shape, wanted.dtype.name):
-            return f"{dtype}{list(got.shape)} for {wanted.dtype.name}{list(wanted.shape)}"
-        numbers, truth = got.astype(np.float64), travelling(right).astype(np.float64)
-        same = np.isclose(numbers, truth, test.relative, test.absolute, equal_nan=True)
-        if not same.all():
-            return f"{(~same).sum()} of {same.size} values"
-    return ""
+    pairs = zip(found.arrays, found.dtypes, test.outputs, strict=True)
+    told = (_parted(test, Tensor(got, dtype), right) for got, dtype, right in pairs)
+    return next(filter(None, told), "")
 
 
-@dataclass
-class Tally:
-    """What became of every case on every target."""
-
-    names: list[str]
-
-    def __post_init__(self) -> None:
-        self.counts: dict[str, Counter[str]] = {name: Counter() for name in self.names}
-        self.rows: list[dict[str, str]] = []
-
-    def note(self, test: str, target: str, outcome: str, told: str = "") -> None:
-        self.counts[target][outcome] += 1
-        if outcome != "ok":
-            self.rows.append({"case": test, "target": target, "outcome": outcome, "told": told})
+def _parted(test: NodeTest, got: Tensor, right: Tensor) -> str:
+    if (got.array.shape, got.dtype) != (right.array.shape, right.dtype):
+        return f"{got.dtype}{list(got.array.shape)} for {right.dtype}{list(right.array.shape)}"
+    if got.dtype == TEXT:  # texts are compared by numbers that tell them apart
+        same = np.asarray(got.array == as_numbers(right.array))
+    else:
+        wide = (tensor.array.astype(np.float64) for tensor in (got, right))
+        same = np.isclose(*wide, test.relative, test.absolute, equal_nan=True)
+    return "" if same.all() else f"{(~same).sum()} of {same.size} values"
 
 
-def run_one(pool: Pool, test: NodeTest, tally: Tally, folder: Path) -> bool:
-    """One case on every target; whether somebody gave something wrong."""
-    path = folder / "model.onnx"
-    path.write_bytes(test.proto.SerializeToString())
-    read = read_file(pool, READER, path)
-    if not read.ok:
-        for name in tally.names:
-            tally.note(test.name, name, "refused", read.message)
-        return False
-    inputs = tuple(pool.blobs.put(travelling(item)) for item in test.inputs)
-    request = RunModel(model=read.reply.model, inputs=inputs, batch=1 << 20)
-    wrong = False
-    for name, run in ask_all_settled(pool, tally.names, request).items():
-        if not run.ok:
-            tally.note(test.name, name, run.outcome.value, " ".join(run.message.split())[:200])
-            continue
-        fault = fault_of(test, run.reply.outputs)
-        tally.note(test.name, name, "wrong" if fault else "ok", fault)
-        wrong |= bool(fault)
-    return wrong
+def table(ends: Sequence[Ended], names: Sequence[str]) -> str:
+    """How many of what, target by target."""
+    width = max(map(len, names))
+    lines = [" ".join(["target".ljust(width), *(end.rjust(12) for end in (*ENDS, "sum"))])]
+    for name in names:
+        counts = Counter(one.end for one in ends if one.target == name)
+        numbers = [*(counts[end] for end in ENDS), counts.total()]
+        lines.append(" ".join([name.ljust(width), *(str(n).rjust(12) for n in numbers)]))
+    return "\n".join(lines)
 
 
-def verdicts(
-    pool: Pool, test: NodeTest, targets: tuple[Target, ...], folder: Path
-) -> list[dict[str, Any]]:
-    """What `check` says of a case: is it a bug, whose, and why."""
-    path = folder / "model.onnx"
-    path.write_bytes(test.proto.SerializeToString())
-    arrays = {f"x{i}": travelling(item) for i, item in enumerate(test.inputs)}
-    if len(arrays) == 1:
-        arrays = {"x": arrays["x0"]}
-    job = Job(path, targets, data=arrays, allow_nan=True, allow_empty=True, minimise=5.0)
-    try:
-        checked = check_in(pool, job)
-    except UsageError as error:
-        return [{"case": test.name, "triage": "not compared", "reason": str(error)}]
-    return [
-        {
-            "case": test.name,
-            "triage": finding.triage,
-            "accused": finding.accused,
-            "layer": finding.layer.kind if finding.layer else None,
-            "kind": finding.kind,
-            "reason": finding.reason,
-        }
-        for finding in checked.findings
-    ]
-
-
-def table(tally: Tally) -> str:
-    kinds = sorted({kind for count in tally.counts.values() for kind in count})
-    width = max(map(len, tally.names))
-    lines = [" ".join(["target".ljust(width), *(kind.rjust(12) for kind in kinds)])]
-    for name in tally.names:
-        counts = [str(tally.counts[name][kind]).rjust(12) for kind in kinds]
-        lines.append(" ".join([name.ljust(width), *counts]))
+def verdict_table(verdicts: Sequence[NodeVerdict], names: Sequence[str]) -> str:
+    """What the wrong values are, target by target."""
+    triages = sorted({verdict.triage for verdict in verdicts})
+    width = max(map(len, names))
+    lines = [" ".join(["wrong values".ljust(width), *(word.rjust(12) for word in triages)])]
+    for name in names:
+        counts = Counter(verdict.triage for verdict in verdicts if verdict.target == name)
+        lines.append(" ".join([name.ljust(width), *(str(counts[t]).rjust(12) for t in triages)]))
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", default="", help="cases whose name holds this")
+    parser.add_argument("--limit", type=int, help="so many at most")
     parser.add_argument("--targets", default=",".join(DEFAULT), help="default: %(default)s")
-    parser.add_argument("--triage", action="store_true", help="a verdict on every wrong value")
+    parser.add_argument("--counts", action="store_true", help="no verdicts")
     parser.add_argument("--out", type=Path, help="write node_tests.json there")
     options = parser.parse_args()
-    targets = tuple(BUILT_IN[name] for name in options.targets.split(","))
-    tally = Tally([target.name for target in targets])
-    told: list[dict[str, Any]] = []
-    pooled = {target.name: target for target in (*targets, BUILT_IN[READER])}
+    names = options.targets.split(",")
+    pooled = [BUILT_IN[name] for name in dict.fromkeys((*names, READER))]
+    ends: list[Ended] = []
+    verdicts: list[NodeVerdict] = []
     began = time.monotonic()
     with (
-        tempfile.TemporaryDirectory() as folder,
-        LocalPool(pooled.values(), limits=Limits(silence_seconds=60)) as pool,
+        tempfile.TemporaryDirectory() as scratch,
+        LocalPool(pooled, limits=Limits(silence_seconds=60)) as pool,
     ):
         pool.start()
-        tests = node_tests(options.only)
+        tests = node_tests(options.only, options.limit)
+        judge = NodeVerdicts(pool, [BUILT_IN[name] for name in names])
         for test in tests:
-            if run_one(pool, test, tally, Path(folder)) and options.triage:
-                told += verdicts(pool, test, targets, Path(folder))
+            model = read_test(pool, test, Path(scratch))
+            runs = run_test(pool, test, names, model)
+            found = {name: ended(test, run) for name, run in runs.items()}
+            left = [name for name, one in found.items() if one.end != PASSED]
+            if test.bare and left:
+                again = run_test(pool, test.bare, left, read_test(pool, test.bare, Path(scratch)))
+                told = {name: ended(test.bare, run) for name, run in again.items()}
+                found |= {name: one for name, one in told.items() if one.end == PASSED}
+            ends += found.values()
+            wrong = [name for name, one in found.items() if one.end == WRONG]
+            if wrong and not options.counts:
+                verdicts += judge.verdicts(test, model, runs, wrong)
         restarts = dict(pool.restarts)
     print(f"{len(tests)} cases in {time.monotonic() - began:.0f} s; workers replaced: {restarts}")
-    print(table(tally))
-    for triage, count in Counter(row["triage"] for row in told).most_common():
-        print(f"{triage}: {count}")
+    print(table(ends, names))
+    if verdicts:
+        print(verdict_table(verdicts, names))
     if options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
-        result = {"counts": tally.counts, "rows": tally.rows, "verdicts": told}
+        rows = [asdict(one) for one in ends if one.end != PASSED]
+        result = {"cases": len(tests), "rows": rows, "verdicts": [asdict(v) for v in verdicts]}
         (options.out / "node_tests.json").write_text(json.dumps(result, indent=1))
 
 
