@@ -101,8 +101,8 @@ def _parted(test: NodeTest, got: Tensor, right: Tensor) -> str:
     if got.dtype == TEXT:  # texts are compared by numbers that tell them apart
         same = np.asarray(got.array == as_numbers(right.array))
     else:
-        wide = (tensor.array.astype(np.float64) for tensor in (got, right))
-        same = np.isclose(*wide, test.relative, test.absolute, equal_nan=True)
+        x, y = got.array.astype(np.float64), right.array.astype(np.float64)
+        same = np.isclose(x, y, test.relative, test.absolute, equal_nan=True)
     return "" if same.all() else f"{(~same).sum()} of {same.size} values"
 
 
