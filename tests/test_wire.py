@@ -95,8 +95,8 @@ def test_every_request_and_reply_survives_the_wire() -> None:
         ({"outputs": {"arrays": [7], "dtypes": []}}, "one of 1 arrays; received '7'"),
         ({"outputs": {"arrays": [True], "dtypes": []}}, "one of 1 arrays"),
         ({"outputs": {"arrays": [0], "dtypes": [5]}}, "Ran.outputs.dtypes is a text"),
-        ({"outputs": {"arrays": [0], "dtypes": []}, "cache_hits": "3"}, "is a whole number"),
-        ({"outputs": {"arrays": [0], "dtypes": []}, "more": 1}, "Ran has no field 'more'"),
+        ({"outputs": {"arrays": [0], "dtypes": ["f"]}, "cache_hits": "3"}, "is a whole number"),
+        ({"outputs": {"arrays": [0], "dtypes": ["f"]}, "more": 1}, "Ran has no field 'more'"),
     ],
 )
 def test_what_does_not_fit_is_no_reply(data: Any, says: str) -> None:

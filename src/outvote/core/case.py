@@ -7,6 +7,7 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -190,6 +191,8 @@ def _require_known(item: Input, model: Model) -> None:
 
 def _input_names(arrays: Mapping[str, Array], model: Model, source: str) -> list[str]:
     count = len(model.inputs)
+    if not count:
+        return []
     numbered = [f"x{i}" for i in range(count)]
     named = [item.name for item in model.inputs]
     for names in (["x"] if count == 1 else [], numbered, named):
@@ -218,24 +221,58 @@ def _fit_input(array: Array, name: str, item: Input, allow_nan: bool) -> Array:
             f"{_shape(wanted)}; reshape the data"
         )
     target = np.dtype(_numpy_name(item.dtype))
-    if target.kind in "iub" and array.dtype.kind == "f":
-        if not np.array_equal(array, np.round(array)):
-            raise UsageError(
-                f"{name} has dtype {array.dtype} with fractions, but the model's input "
-                f"{item.name!r} takes {item.dtype}"
-            )
-    elif not allow_nan and array.dtype.kind == "f" and not np.isfinite(array).all():
+    whole = target.kind in "iub"
+    if array.dtype.kind == "f" and not (allow_nan and not whole) and not np.isfinite(array).all():
+        remedy = ", or add --allow-nan if that is what you test" if not whole else ""
         raise UsageError(
-            f"{name} holds NaN or infinity (first at instance {_first_bad(array, item)}); "
-            "clean the data, or add --allow-nan if that is what you test"
+            f"{name} holds NaN or infinity (first at instance {_first(~np.isfinite(array), item)})"
+            f"{f', but the model takes {item.dtype}' if whole else ''}; clean the data{remedy}"
         )
-    # Not ascontiguousarray, which gives a number without a dimension one.
-    return np.asarray(array.astype(target, copy=False), order="C")
+    if whole and array.dtype.kind == "f" and not np.array_equal(array, np.round(array)):
+        raise UsageError(
+            f"{name} has dtype {array.dtype} with fractions, but the model's input "
+            f"{item.name!r} takes {item.dtype}"
+        )
+    with np.errstate(over="ignore", invalid="ignore"):
+        # Not ascontiguousarray, which gives a number without a dimension one.
+        fitted = np.asarray(array.astype(target, copy=False), order="C")
+    _require_held(array, fitted, name, item)
+    return fitted
 
 
-def _first_bad(array: Array, item: Input) -> int:
-    flat = by_instance(array, item.batch)
-    return int(np.argmax(~np.isfinite(flat.reshape(len(flat), -1)).all(axis=1)))
+def _require_held(array: Array, fitted: Array, name: str, item: Input) -> None:
+    place = None if array.dtype == fitted.dtype else _altered(array, fitted)
+    if place is not None:
+        where = np.unravel_index(place, array.shape)
+        instance = 0 if item.batch is None else where[item.batch]
+        raise UsageError(
+            f"{name} holds {array[where]} (instance {instance}), but the model's input "
+            f"{item.name!r} takes {item.dtype}, which cannot hold it; mend the data"
+        )
+
+
+def _altered(array: Array, fitted: Array) -> int | None:
+    """Where a number has become another one, beyond rounding; None: nowhere."""
+    if fitted.dtype.kind == "U" or not array.size:
+        return None
+    if fitted.dtype.kind == "f":
+        places = np.flatnonzero(np.isfinite(array) & ~np.isfinite(fitted))[:1].tolist()
+    else:  # as integers of Python: NumPy would compare some types as float64
+        low, high = _range_of(fitted.dtype)
+        extremes = (int(array.argmin()), int(array.argmax()))
+        places = [n for n in extremes if not low <= int(array.flat[n]) <= high]
+    return places[0] if places else None
+
+
+def _range_of(dtype: np.dtype[Any]) -> tuple[int, int]:
+    """The least and the largest whole number of a type."""
+    return (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+
+
+def _first(bad: Array, item: Input) -> int:
+    """The first instance that has one."""
+    flat = by_instance(bad, item.batch)
+    return int(np.argmax(flat.reshape(len(flat), -1).any(axis=1)))
 
 
 def _fit_truth(truth: Array, count: int) -> Array:

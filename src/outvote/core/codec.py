@@ -88,7 +88,12 @@ def _plain(allowed: tuple[type, ...], wanted: str) -> Coder:
     def read(data: Any, arrays: Sequence[Array], where: str) -> Any:
         if not isinstance(data, allowed) or (isinstance(data, bool) and bool not in allowed):
             raise _misfit(where, wanted, data)
-        return float(data) if float in allowed else data  # type: ignore[arg-type]
+        if float not in allowed:
+            return data
+        try:
+            return float(data)  # type: ignore[arg-type]
+        except OverflowError:  # a whole number beyond every float
+            raise _misfit(where, wanted, data) from None
 
     return Coder(lambda value, arrays: value, read)
 

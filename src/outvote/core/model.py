@@ -189,10 +189,7 @@ class Model:
         try:
             return Model(
                 name=str(data["name"]),
-                inputs=tuple(
-                    Input(str(i["name"]), tuple(i["shape"]), str(i["dtype"]), i["batch"])
-                    for i in data["inputs"]
-                ),
+                inputs=tuple(map(_input_from_json, data["inputs"])),
                 layers=tuple(_layer_from_json(item) for item in data["layers"]),
                 outputs=tuple(Ref(str(r["producer"]), int(r["index"])) for r in data["outputs"]),
                 dialect=str(data["dialect"]),
@@ -201,13 +198,33 @@ class Model:
             raise ProtocolError(f"not a model: {error}") from error
 
 
+def _input_from_json(data: Json) -> Input:
+    shape, batch = tuple(data["shape"]), data["batch"]
+    if not all(n is None or _is_size(n) for n in (*shape, batch)):
+        raise ValueError(f"input {data['name']!r} has shape {shape} and batch axis {batch}")
+    return Input(str(data["name"]), shape, str(data["dtype"]), batch)
+
+
 def _layer_from_json(data: Json) -> Layer:
     weights = tuple(
         Weight(str(w["name"]), str(w["digest"]), tuple(int(n) for n in w["shape"]))
         for w in data["weights"]
     )
     batch = tuple(data.get("batch", ()))
-    return Layer(**{**data, "weights": weights, "batch": batch})
+    layer = Layer(**{**data, "weights": weights, "batch": batch})
+    texts = (layer.name, layer.kind, "" if layer.shares is None else layer.shares)
+    tables = (layer.config, layer.kwargs, layer.origin)
+    if not (
+        all(isinstance(text, str) for text in texts)
+        and all(isinstance(table, Mapping) for table in tables)
+        and all(axis is None or _is_size(axis) for axis in batch)
+    ):
+        raise ValueError(f"layer {layer.name!r} has a field of another type")
+    return layer
+
+
+def _is_size(value: Json) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def find_refs(structure: Json) -> Iterator[Ref]:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from outvote.core.arrays import Array, as_numbers
+from outvote.core.errors import ProtocolError
 from outvote.core.instances import by_instance, taken
 from outvote.core.states import State
 
@@ -22,6 +23,12 @@ class Outputs:
     batch: tuple[int | None, ...] = ()  # the axis of the instances of each; none told: the first
 
     def __post_init__(self) -> None:
+        told = {len(self.arrays), len(self.dtypes), len(self.batch or self.arrays)}
+        if len(told) > 1:
+            raise ProtocolError(
+                f"{len(self.arrays)} outputs come with {len(self.dtypes)} types "
+                f"and {len(self.batch)} batch axes"
+            )
         if any(array.dtype.kind == "U" for array in self.arrays):
             object.__setattr__(self, "arrays", tuple(map(as_numbers, self.arrays)))
 

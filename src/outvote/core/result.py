@@ -105,8 +105,12 @@ def picture(array: Array, limits: tuple[float, float] | None = None) -> str | No
         return None
     from PIL import Image
 
-    low, high = limits or (float(np.nanmin(image)), float(np.nanmax(image)))
-    scaled = (np.nan_to_num(image.astype(np.float64)) - low) / ((high - low) or 1.0) * 255
+    values = image.astype(np.float64)
+    finite = values[np.isfinite(values)]
+    low, high = limits or ((finite.min(), finite.max()) if finite.size else (0.0, 1.0))
+    with np.errstate(over="ignore", invalid="ignore"):
+        span = np.nan_to_num(high - low) or 1.0
+        scaled = (np.nan_to_num(values, nan=low, posinf=high, neginf=low) - low) / span * 255
     buffer = io.BytesIO()
-    Image.fromarray(np.clip(scaled, 0, 255).astype(np.uint8)).save(buffer, "PNG")
+    Image.fromarray(np.clip(np.nan_to_num(scaled), 0, 255).astype(np.uint8)).save(buffer, "PNG")
     return "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()

@@ -26,9 +26,7 @@ class OwnedFolder:
 
     def __init__(self) -> None:
         _sweep(Path(tempfile.gettempdir()))
-        self.path = Path(tempfile.mkdtemp(prefix=_PREFIX))
-        self._lock = FileLock(self.path / _LOCK, thread_local=False)
-        self._lock.acquire()
+        self.path, self._lock = _owned()
 
     def __enter__(self) -> Path:
         return self.path
@@ -45,6 +43,24 @@ class OwnedFolder:
         """Take it away; a folder that is gone stays gone."""
         shutil.rmtree(self.path, ignore_errors=True)
         self._lock.release()
+
+
+def _owned() -> tuple[Path, FileLock]:
+    """A new folder and the lock on it.
+
+    Until the lock is held, another who sweeps takes the folder for one that was left: then there is
+    another one.
+    """
+    while True:
+        path = Path(tempfile.mkdtemp(prefix=_PREFIX))
+        lock = FileLock(path / _LOCK, thread_local=False)
+        try:
+            lock.acquire()
+        except FileNotFoundError:
+            continue
+        if (path / _LOCK).exists():
+            return path, lock
+        lock.release()
 
 
 def _sweep(root: Path) -> None:
