@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from outvote.core.arrays import Array
@@ -53,7 +53,6 @@ def test_the_driver_knows_the_constraints_of_the_workers_by_their_files() -> Non
 
 
 @given(NUMBERS, MOVES)
-@settings(max_examples=40, deadline=None)
 def test_light_shifts_all_values_by_one_amount(number: int, moves: int) -> None:
     seed = pictures(number)
     for x in walk("light", seed, rules(seed.shape[1:]), moves, number):
@@ -78,7 +77,6 @@ def test_light_never_visits_a_brightness_twice_and_ends() -> None:
 
 
 @given(NUMBERS, MOVES)
-@settings(max_examples=40, deadline=None)
 def test_occlusion_changes_one_rectangle_only(number: int, moves: int) -> None:
     seed = pictures(number)
     made = walk("occlusion", seed, rules(seed.shape[1:], rectangle=(3, 4)), moves, number)
@@ -101,7 +99,6 @@ def test_occlusion_covers_where_the_gradient_is_largest() -> None:
 
 
 @given(NUMBERS, MOVES)
-@settings(max_examples=40, deadline=None)
 def test_blackout_only_blackens_small_rectangles(number: int, moves: int) -> None:
     seed = pictures(number)
     last = seed
@@ -116,7 +113,6 @@ def test_blackout_only_blackens_small_rectangles(number: int, moves: int) -> Non
 
 
 @given(NUMBERS, MOVES, st.integers(1, 4))
-@settings(max_examples=40, deadline=None)
 def test_add_only_adds_allowed_features_and_takes_none_away(
     number: int, moves: int, many: int
 ) -> None:
@@ -135,7 +131,6 @@ def test_add_only_adds_allowed_features_and_takes_none_away(
 
 
 @given(NUMBERS, MOVES)
-@settings(max_examples=60, deadline=None)
 def test_integer_features_move_in_whole_steps_that_are_permitted(number: int, moves: int) -> None:
     rng = np.random.default_rng(number)
     unit = rng.choice([0.25, 1.0, 1 / 3], 6)
@@ -167,7 +162,6 @@ def test_small_wishes_add_up_to_a_whole_step() -> None:
 
 
 @given(NUMBERS, MOVES)
-@settings(max_examples=20, deadline=None)
 def test_without_a_constraint_the_range_still_holds(number: int, moves: int) -> None:
     seed = pictures(number)
     for x in walk("none", seed, rules(seed.shape[1:], step=0.5), moves, number):
@@ -175,7 +169,6 @@ def test_without_a_constraint_the_range_still_holds(number: int, moves: int) -> 
 
 
 @given(NUMBERS, MOVES)
-@settings(max_examples=30, deadline=None)
 def test_without_a_constraint_features_keep_to_their_directions(number: int, moves: int) -> None:
     rng = np.random.default_rng(number)
     seed = rng.random((4, 6)).astype(np.float32)
@@ -189,7 +182,6 @@ FLAGS = st.lists(st.tuples(st.booleans(), st.booleans(), st.sampled_from("ab")),
 
 
 @given(FLAGS, st.sampled_from(["a", "b", ""]), NUMBERS, MOVES)
-@settings(max_examples=40, deadline=None)
 def test_what_a_features_file_says_is_what_integer_features_do(
     flags: list[tuple[bool, bool, str]], group: str, number: int, moves: int
 ) -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,7 @@ def prose(path: Path) -> str:
     return re.sub(r"^```.*?^```", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
 
 
+@cache
 def subcommands() -> dict[str, argparse.ArgumentParser]:
     (found,) = [a for a in _parser()._actions if isinstance(a, argparse._SubParsersAction)]
     return dict(found.choices)
@@ -97,7 +99,7 @@ def relative(path: Path) -> str:
 def test_every_command_line_parses(page: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in commands(page.read_text()):
         try:
-            _parser().parse_args(arguments)
+            _parser(arguments).parse_args(arguments)
         except SystemExit:
             pytest.fail(f"{page.name}: outvote {shlex.join(arguments)}: {capsys.readouterr().err}")
 

@@ -159,10 +159,10 @@ def test_a_check_tells_what_happens_and_is_rebuilt(run: Run, tmp_path: Path) -> 
 def test_a_campaign_tells_what_happens_and_is_rebuilt_with_its_rival(
     run: Run, tmp_path: Path
 ) -> None:
-    before = run(*FUZZ, "a,b,odd", "--budget", "24", "--compare", "random", "--minimise", "0")
+    before = run(*FUZZ, "a,b,odd", "--budget", "16", "--compare", "random", "--minimise", "0")
     told = kinds(Path("out"))
     assert told.count("target up") == 3
-    assert told.count("mutants tested") > 2
+    assert told.count("mutants tested") > 1
     assert told.count("finding") >= 1
     assert told[-1] == "finished"
     require_rebuilt(Path("out"), before)

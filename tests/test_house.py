@@ -148,9 +148,8 @@ def test_no_file_is_named_by_a_gerund() -> None:
 def classes() -> Iterator[tuple[str, str]]:
     """Every public class at the top of a module: its name and the module's path."""
     for path in MODULES:
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                yield node.name, str(path.relative_to(SOURCE))
+        for name in re.findall(r"^class ([A-Za-z]\w*)", path.read_text(encoding="utf-8"), re.M):
+            yield name, str(path.relative_to(SOURCE))
 
 
 def test_no_class_name_is_defined_twice() -> None:
@@ -201,17 +200,21 @@ def loaded_after(code: str) -> set[str]:
     return set(done.stdout.splitlines()[-1].split())
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "import outvote",
-        "from outvote.cli import main\ntry: main(['--help'])\nexcept SystemExit: pass",
-        "from outvote.cli import main\ntry: main(['check', '--help'])\nexcept SystemExit: pass",
-        "from outvote.cli import main\ntry: main(['bisect', '--help'])\nexcept SystemExit: pass",
-    ],
-)
-def test_help_loads_nothing_heavy(code: str) -> None:
-    assert not loaded_after(code) & (FRAMEWORKS | {"numpy", "rich", "jinja2", "PIL"})
+HELP = """
+from outvote import commands
+from outvote.cli import main
+for command in ([], *([name] for name in commands.names())):
+    try:
+        main([*command, "--help"])
+    except SystemExit:
+        pass
+"""
+
+
+def test_help_loads_nothing_heavy() -> None:
+    loaded = loaded_after(HELP)
+    assert "outvote.commands.pollution.options" in loaded
+    assert not loaded & (FRAMEWORKS | {"numpy", "rich", "jinja2", "PIL"})
 
 
 def test_a_whole_check_loads_no_framework_into_the_driver(
@@ -283,7 +286,7 @@ def test_a_healthy_target_says_its_versions() -> None:
 
 
 def test_the_driver_holds_only_what_later_layers_need(tmp_path: Path) -> None:
-    """80 layers of 160 kB states: 13 MB a target if all were held."""
+    """40 layers of 160 kB states: 19 MB for three targets if all were held."""
     layers = [
         {
             "name": f"l{i}",
@@ -291,7 +294,7 @@ def test_the_driver_holds_only_what_later_layers_need(tmp_path: Path) -> None:
             "inputs": [f"l{i - 1}" if i else "x"],
             "config": {"by": 1.0001},
         }
-        for i in range(80)
+        for i in range(40)
     ]
     path = tmp_path / "deep.json"
     size = 40_000
@@ -302,7 +305,7 @@ def test_the_driver_holds_only_what_later_layers_need(tmp_path: Path) -> None:
         "layers": layers,
     }
     path.write_text(json.dumps(data))
-    with LocalPool([fake("a"), fake("b"), fake("c", "lie:l40")]) as pool:
+    with LocalPool([fake("a"), fake("b"), fake("c", "lie:l20")]) as pool:
         pool.start()
         model, _ = read_model(pool, path, None)
         x = np.random.default_rng(0).normal(size=(1, size)).astype("float32")
@@ -310,5 +313,5 @@ def test_the_driver_holds_only_what_later_layers_need(tmp_path: Path) -> None:
         found = localize(pool, model, [x], "a", dict(pool.targets), Settings())
         _, peak = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-    assert [fault.layer.name for fault in found.faults] == ["l40"]
+    assert [fault.layer.name for fault in found.faults] == ["l20"]
     assert peak < 6 << 20

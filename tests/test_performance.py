@@ -19,11 +19,11 @@ from outvote.dialects.keras.targets import BUILT_IN
 
 @pytest.fixture(autouse=True)
 def _often_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The seed is measured after every tenth mutant: short campaigns show a drift."""
-    monkeypatch.setattr("outvote.campaign.campaign._CANARY", 10)
+    """The seed is measured after every generation: short campaigns show a drift."""
+    monkeypatch.setattr("outvote.campaign.campaign._CANARY", 8)
 
 
-def findings_of(model: Path, data: Path, out: Path, misdeed: str, mutants: int = 100) -> list[Any]:
+def findings_of(model: Path, data: Path, out: Path, misdeed: str, mutants: int = 72) -> list[Any]:
     """What a campaign with one bad worker reports."""
     targets = (fake("a"), fake("b"), fake("bad", misdeed))
     seeds = (SeedFile("seed", model, data),)

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     options = argparse.Namespace()
     try:
-        _parser().parse_args(given, options)
+        _parser(given).parse_args(given, options)
         return perform(options)
     except UsageError as error:
         return _fail(str(error), USAGE)
@@ -87,7 +87,8 @@ class _Parser(argparse.ArgumentParser):
         self.exit(USAGE, f"outvote: {printable(message)}; see `{self.prog} --help`\n")
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(given: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Of the command that these arguments name, or of all."""
     parser = _Parser(
         prog="outvote",
         description="Finds where deep-learning implementations disagree, says which one is "
@@ -99,7 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(
         title="commands", metavar="COMMAND", dest="command", required=True
     )
-    for name in commands.names():
+    for name in commands.asked_by(given):
         commands.room(name, "options").add(subparsers)
     return parser
 

@@ -13,16 +13,25 @@ defined once), `values` (what they accept), `codes` (how commands end), `termina
 from __future__ import annotations
 
 import pkgutil
+from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
 
 
 def names() -> list[str]:
     """The commands, in the order of the help: each says its place itself."""
-    found = [item.name for item in pkgutil.iter_modules(__path__) if item.ispkg]
-    return sorted(found, key=lambda name: (room(name, "options").PLACE, name))
+    return sorted(_folders(), key=lambda name: (room(name, "options").PLACE, name))
+
+
+def asked_by(given: Sequence[str]) -> list[str]:
+    """The command that arguments begin with, which needs none of the others; else all."""
+    return [given[0]] if given and given[0] in _folders() else names()
 
 
 def room(command: str, name: str) -> ModuleType:
     """One of the modules of a command."""
     return import_module(f"{__name__}.{command}.{name}")
+
+
+def _folders() -> list[str]:
+    return [item.name for item in pkgutil.iter_modules(__path__) if item.ispkg]
