@@ -247,8 +247,13 @@ def test_a_killed_driver_leaves_no_worker_and_no_folder(
     driver.stdout.close()
     _wait_for(lambda: all(map(_is_over, workers)))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    with LocalPool([]) as pool:
-        assert [p.name for p in tmp_path.glob("outvote-*")] == [pool._folder.path.name]
+
+    def sweeps() -> bool:
+        """A child that was just being forked holds the lock for the last time."""
+        with LocalPool([]) as pool:
+            return [p.name for p in tmp_path.glob("outvote-*")] == [pool._folder.path.name]
+
+    _wait_for(sweeps)
     assert not list(tmp_path.glob("outvote-*"))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from packaging.version import Version
 
 from outvote.dialects.onnx.nouns import attributes
 from outvote.dialects.onnx.nouns.attributes import LEFT_ALONE, illegal, others, values_of
@@ -25,6 +26,10 @@ from outvote.run.local import LocalPool
 NEWEST = onnx.defs.onnx_opset_version()
 OPSETS = (11, 13, 17, 22, NEWEST)
 TRIES = 6
+# The tables know operators that an older release has not got yet (`make floor` tests with one).
+of_the_newest = pytest.mark.skipif(
+    Version(onnx.__version__) < Version("1.23"), reason="the tables are of onnx 1.23"
+)
 
 
 def test_the_catalogue_holds_every_operator_that_has_a_schema() -> None:
@@ -56,6 +61,10 @@ def test_what_is_not_drawn_has_its_reason() -> None:
     assert reasons["SequenceAt"] == "reads or gives no tensor of numbers"
     assert reasons["ai.onnx.ml::Scaler"] == "belongs to ai.onnx.ml"
     assert set(found) - set(reasons) == set(drawable(NEWEST))
+
+
+@of_the_newest
+def test_every_drawer_is_of_an_operator() -> None:
     assert len(drawable(NEWEST)) >= 170
     assert set(DRAWERS) <= set(drawable(NEWEST))
 
@@ -89,6 +98,7 @@ def test_every_attribute_of_what_is_drawn_has_a_row_that_knows_its_default(
         assert all(isinstance(value, kinds[item.type]) for value in row.legal(0))
 
 
+@of_the_newest
 def test_no_row_is_for_nothing() -> None:
     known = {
         (operator.name, item.name)

@@ -66,8 +66,8 @@ def operator_from(schema: Any) -> Operator:
         since=schema.since_version,
         versions=_versions()[schema.domain, schema.name],
         deprecated=schema.deprecated,
-        inputs=tuple(map(_slot, schema.inputs)),
-        outputs=tuple(map(_slot, schema.outputs)),
+        inputs=tuple(_slot(schema, told) for told in schema.inputs),
+        outputs=tuple(_slot(schema, told) for told in schema.outputs),
         attributes=tuple(
             AttributeSchema(name, found.type.name, found.required, _default(found))
             for name, found in sorted(schema.attributes.items())
@@ -92,8 +92,10 @@ def _versions() -> Mapping[tuple[str, str], tuple[int, ...]]:
     return {key: tuple(sorted(versions)) for key, versions in found.items()}
 
 
-def _slot(told: Any) -> Slot:
-    types = tuple(sorted(map(_type_name, told.types)))
+def _slot(schema: Any, told: Any) -> Slot:
+    """A place for a tensor. (onnx 1.20 cannot tell `told.types`.)"""
+    named = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
+    types = tuple(sorted(map(_type_name, named.get(told.type_str, [told.type_str]))))
     return Slot(told.name, told.type_str, types, _OPTIONS[told.option], told.is_homogeneous)
 
 
