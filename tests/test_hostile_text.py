@@ -216,7 +216,7 @@ def test_the_text_of_an_issue_holds_only_our_markup() -> None:
     text = issue_text(finding(), hellos, "print('```')\n# owned")
     assert not kinds(text) & {"link_open", "html_inline", "html_block", "image", "strong_open"}
     assert len(headings(text)) == 5
-    assert headings(text)[2:] == ["Minimal script", "Log", "Versions"]
+    assert headings(text)[2:] == ["Script that judges", "Log", "Versions"]
     assert LOG.strip() in [t.content.strip() for t in parsed(text) if t.type == "fence"]
 
 

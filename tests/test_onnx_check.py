@@ -23,11 +23,12 @@ from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.core import protocol
+from outvote.core.dialect import SHORT
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run, Target
-from outvote.dialects.onnx.script import script
+from outvote.dialects.onnx.script import script, short
 from outvote.dialects.onnx.targets import BUILT_IN, DEFAULT
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
@@ -121,6 +122,23 @@ def test_a_planted_fault_is_found_accused_and_made_small(
     assert done.returncode == 1, done.stdout + done.stderr
     lines = {line.split()[0]: line for line in done.stdout.splitlines()}
     assert [name for name, line in lines.items() if "WRONG" in line] == ["planted"], done.stdout
+
+
+def test_a_script_at_a_glance_prints_what_a_runtime_gives(pool: Pool, tmp_path: Path) -> None:
+    """Of the planted fault's smallest case, written for each runtime as if it were accused."""
+    node = helper.make_node("Relu", ["x"], ["y"])
+    proto = model([node], [value("x", [1, 2])], [value("y", [1, 2])])
+    (finding,) = checked(pool, proto, tmp_path, (*HONEST, PLANTED)).findings
+    targets = {t.name: t for t in (*HONEST, PLANTED)}
+    assert short(finding, targets, pool) is None  # a setup script is not at a glance
+    assert finding.proof is not None
+    for name in ("onnxruntime", "openvino:onnx", "onnx-reference"):
+        text = short(finding.but(accused=name), targets, pool)
+        assert text is not None
+        assert len(text.splitlines()) <= SHORT
+        done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        assert str(finding.proof.observed.outputs[name].arrays[0]) in done.stdout
 
 
 def test_a_hang_is_an_outcome(pool: Pool, tmp_path: Path) -> None:

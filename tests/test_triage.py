@@ -19,10 +19,12 @@ from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_check
 from outvote.core.blobs import BlobStore
+from outvote.core.dialect import SHORT
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.specimen import Specimen, fitted
 from outvote.core.states import State
 from outvote.core.target import Target
+from outvote.findings.answer import first_of
 from outvote.findings.finding import Finding
 from outvote.run.process import Limits
 from outvote.triage.minimise import minimise
@@ -371,9 +373,7 @@ model.layers[-1].set_weights([w * (w.ndim > 1) for w in model.layers[-1].get_wei
 
 
 @pytest.mark.frameworks
-def test_a_live_bug_becomes_a_script_of_forty_lines(
-    real_pool: Any, keras_file: Any, tmp_path: Path
-) -> None:
+def test_a_live_bug_becomes_a_short_script(real_pool: Any, keras_file: Any, tmp_path: Path) -> None:
     """torch's average pooling with padding "same" divides by the wrong number (Keras 3.15.1)."""
     from outvote.commands.check.run import check_in
 
@@ -397,7 +397,7 @@ model = keras.Model(x, layers.Dense(3)(layers.Flatten()(y)))
     assert finding.proof.specimen.numbers < 20
     (repro,) = checked.repros.values()
     text = (tmp_path / repro).read_text()
-    assert len(text.splitlines()) <= 42
+    assert len(text.splitlines()) <= 24
     assert "outvote" not in text
     done = subprocess.run(
         [sys.executable, tmp_path / repro], capture_output=True, text=True, check=False
@@ -405,7 +405,16 @@ model = keras.Model(x, layers.Dense(3)(layers.Flatten()(y)))
     assert done.returncode == 1, done.stdout + done.stderr
     told = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines()}
     assert told == {"tensorflow": "ok:", "torch": "WRONG:"}
-    assert "padding='same'" in (tmp_path / repro).with_name("report.md").read_text()
+    report = (tmp_path / repro).with_name("report.md").read_text()
+    assert "padding='same'" in report
+    at_a_glance = report.split("```python\n")[1].split("```")[0]  # before all the rest
+    assert report.index(at_a_glance) < report.index("- kind: ")
+    assert len(at_a_glance.splitlines()) <= SHORT
+    done = subprocess.run([sys.executable, "-c", at_a_glance], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    wrong = finding.proof.observed.outputs["torch"].arrays[0]
+    assert f"# torch gives {first_of(wrong)}" in at_a_glance
+    assert f"{wrong.ravel()[0]:.4f}" in done.stdout
 
 
 def test_weights_of_a_rebuilt_layer_keep_their_numbers(tmp_path: Path) -> None:

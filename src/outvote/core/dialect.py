@@ -219,6 +219,9 @@ class Reductions(Protocol):
     REDUCTIONS: Sequence[Reduction]
 
 
+SHORT = 12  # lines that a maintainer reads at a glance
+
+
 class Script(Protocol):
     """`script`: the text of repro.py, which needs nothing of ours."""
 
@@ -226,6 +229,11 @@ class Script(Protocol):
         self, finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: Path
     ) -> str | None:
         """The script; arrays that are too long for it go into the folder. None: it cannot be."""
+        ...
+
+    def short(self, finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
+        """What one would paste into an issue: at most `SHORT` lines that print the wrong result
+        of the accused, and the right one. None: it takes more."""
         ...
 
     def script_of_file(self, fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:

@@ -1,11 +1,15 @@
-"""What a proof holds the targets against."""
+"""What a proof holds the targets against, and what they gave, in words."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.source import one_line
 from outvote.findings.finding import Finding, Proof
+
+_NUMBERS = 6  # that are shown
+_LETTERS = 90
 
 
 def right_answer(finding: Finding, proof: Proof) -> tuple[Array | None, str]:
@@ -23,3 +27,21 @@ def right_answer(finding: Finding, proof: Proof) -> tuple[Array | None, str]:
     told = "what they agree on" if seen.vote.decided else "one side's answer: it is undecided"
     agree = ", ".join(names if seen.vote.decided else names[:1])
     return seen.outputs[names[0]].arrays[0], f"{agree}: {told}"
+
+
+def told_of(name: str, proof: Proof) -> str:
+    """What a target made of the smallest case, in one line."""
+    failed = proof.observed.failures.get(name)
+    if failed is not None:
+        return one_line(f"{name} fails: {failed.message[:_LETTERS]}")
+    found = proof.observed.outputs.get(name)
+    return f"{one_line(name)} gives {first_of(found.arrays[0] if found else None)}"
+
+
+def first_of(array: Array | None) -> str:
+    """The first numbers of an array, with its type and shape."""
+    if array is None:
+        return "an exception"
+    more = ", ..." if array.size > _NUMBERS else ""
+    numbers = ", ".join(str(value) for value in array.ravel()[:_NUMBERS].tolist())
+    return one_line(f"{array.dtype} {array.shape} {numbers}{more}")

@@ -49,7 +49,8 @@ def write_finding(
     specimen = _specimen(finding)
     wing = dialect(finding.dialect)
     text = wing.script.script(finding, targets, pool, folder) if wing.script else None
-    (folder / "report.md").write_text(issue_text(finding, hellos, text), encoding="utf-8")
+    short = wing.script.short(finding, targets, pool) if wing.script else None
+    (folder / "report.md").write_text(issue_text(finding, hellos, text, short), encoding="utf-8")
     if specimen is None:
         return None
     save_npz(folder / "inputs.npz", named_inputs(specimen.inputs))

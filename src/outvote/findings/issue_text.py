@@ -23,12 +23,18 @@ _RELEASES = ("release", "outcome", "distance")
 _SAID_BEFORE = re.compile(rf"\n{_SINCE}\n\n[^\n]*\n\n(\|[^\n]*\n)+\n*$")
 
 
-def issue_text(finding: Finding, hellos: Mapping[str, Run[Hello]], script: str | None) -> str:
-    """Title, what happens, what should, how to see it, versions."""
+def issue_text(
+    finding: Finding,
+    hellos: Mapping[str, Run[Hello]],
+    script: str | None,
+    short: str | None = None,
+) -> str:
+    """Title, how to see it at a glance, what happens, what should, the proof, versions."""
     proof = finding.proof
     lines = [
         marked("# {}", finding.title),
         "",
+        *([*fence(short, "python"), ""] if short else []),
         escape(finding.reason),
         "",
         marked("- kind: {}; verdict: {}", finding.kind, finding.triage),
@@ -42,7 +48,12 @@ def issue_text(finding: Finding, hellos: Mapping[str, Run[Hello]], script: str |
         )
         lines += ["", marked("## The layer: {}", finding.layer.kind), "", *fence(shown, "json")]
     if script is not None:
-        lines += ["", "## Minimal script", "", "It exits 1 while the bug is there, 0 when it is"]
+        lines += [
+            "",
+            "## Script that judges",
+            "",
+            "It exits 1 while the bug is there, 0 when it is",
+        ]
         lines += ["gone.", "", *fence(script, "python")]
     if proof is not None:
         lines += ["", "## What each target gives", "", *_actual(proof), "## Expected", ""]

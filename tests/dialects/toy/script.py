@@ -43,5 +43,9 @@ def script(finding: Any, targets: Mapping[str, Target], pool: Any, folder: Path)
     return "\n".join(lines) + "\n"
 
 
+def short(finding: Any, targets: Mapping[str, Target], pool: Any) -> str | None:
+    return None  # the whole is short
+
+
 def script_of_file(fault: Any, targets: Mapping[str, Target], folder: Path) -> str:
     return "raise SystemExit('a toy is proved by its smallest case')\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from outvote.bench.bench import Bench
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.cuts import owned
+from outvote.core.dialect import SHORT
 from outvote.core.dtypes import asks_for
 from outvote.core.files import save_npz
 from outvote.core.model import REF, Layer
@@ -21,7 +23,7 @@ from outvote.core.target import Target
 from outvote.dialects.keras.layers import INERT, INERT_ENDINGS, policy_name
 from outvote.dialects.keras.targets import reading_order
 from outvote.findings import versions as repro_versions
-from outvote.findings.answer import right_answer
+from outvote.findings.answer import first_of, right_answer, told_of
 from outvote.findings.finding import Finding, Proof
 from outvote.judge.compare import Settings
 from outvote.localize.isolated import Fault
@@ -43,10 +45,25 @@ _MODES = {
 _OPENVINO = """\
 if keras.backend.backend() == "openvino":
     import openvino as ov, openvino.opset15 as opset; from keras.src.backend.openvino import core
-    given = [opset.parameter(list(x.shape), core.OPENVINO_DTYPES[x.dtype.name]) for x in (@INPUTS@)]
+    given = [opset.parameter(list(x.shape), core.OPENVINO_DTYPES[x.dtype.name]) for x in [@INPUTS@]]
     node = call(*[core.OpenVINOKerasTensor(p.output(0)) for p in given]).output
     graph = ov.compile_model(ov.Model([node], given), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    return np.array(graph([@INPUTS@])[0])"""
+    y = np.array(graph([@INPUTS@])[0])
+else:
+    """
+_COMPUTE = (
+    "y = np.asarray(keras.ops.convert_to_numpy(call(*map(keras.ops.convert_to_tensor, [{}]))))"
+)
+_JUDGE = """\
+right = (y.shape, y.dtype) == (EXPECTED.shape, EXPECTED.dtype)
+right = right and np.allclose(y, EXPECTED, rtol=0, atol={atol:.2g}, equal_nan=True)
+sys.exit(print("ok:" if right else "WRONG:", y.dtype, y.shape, y.ravel()[:6]) or not right)"""
+_MUST_REFUSE = """\
+try:
+    {compute}
+except Exception as error:
+    sys.exit(print("ok:", error))
+sys.exit(print("WRONG:", y.dtype, y.shape, y.ravel()[:6]) or 1)"""
 
 # A stateful layer begins every call with zeros, as it did on the targets.
 _FORGET = (
@@ -78,10 +95,41 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
     proof = finding.proof
     if proof is None or not can_prove(finding, targets.values()):
         return None
-    bench = Bench(pool, targets, Settings())
-    order = sorted(targets.values(), key=lambda t: (t.name == finding.accused, reading_order(t)))
-    defaults = bench.defaults(proof.specimen, order[0].name)
+    defaults = _defaults(finding, proof, targets, pool)
     return written_out(finding, proof, targets, defaults, pool.blobs, folder)
+
+
+def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
+    """For one target of the library as it is: OpenVINO needs more lines, a setup script a file."""
+    proof, accused = finding.proof, targets.get(finding.accused or "")
+    if proof is None or accused is None or not can_prove(finding, [accused]):
+        return None
+    if accused.backend == "openvino" or accused.setup is not None:
+        return None
+    writer = _Writer(proof.specimen, _defaults(finding, proof, targets, pool), pool.blobs)
+    env = _environment(accused, asks_for(proof.specimen.model, "float64"))
+    told = "; ".join(
+        f'os.environ["{key}"] = {literal(value)}'
+        for key, value in env.items()
+        if key not in ("MODE", "PYTHON", "PYTHONPATH")
+    )
+    lines = [f"import os; {told}", "import keras, numpy as np", *writer.body(judged=False)]
+    lines += [_MODES[accused.mode]] if accused.mode in _MODES else []
+    expected, source = right_answer(finding, proof)
+    lines += [
+        f"print(call({', '.join(writer.inputs)}))",
+        f"# {told_of(accused.name, proof)}",
+        f"# expected, by {one_line(source)}: {first_of(expected)}",
+    ]
+    return "\n".join(lines) + "\n" if len(lines) <= SHORT and not writer.files else None
+
+
+def _defaults(
+    finding: Finding, proof: Proof, targets: Mapping[str, Target], pool: Pool
+) -> Mapping[str, Mapping[str, Any]]:
+    """What layers need not be given, by a target that is not accused."""
+    order = sorted(targets.values(), key=lambda t: (t.name == finding.accused, reading_order(t)))
+    return Bench(pool, targets, Settings()).defaults(proof.specimen, order[0].name)
 
 
 def written_out(
@@ -93,7 +141,7 @@ def written_out(
     folder: Path,
 ) -> str:
     """The proof as a script; `defaults` are what its layers need not be given."""
-    shown = _shown(proof, targets)
+    shown = _shown(finding, proof, targets)
     writer = _Writer(proof.specimen, defaults, blobs)
     expected, source = right_answer(finding, proof)
     body = writer.body()
@@ -101,11 +149,16 @@ def written_out(
     lines = [f'if mode == "{mode}": {_MODES[mode]}' for mode in modes]
     if lines:
         lines.insert(0, 'mode = os.environ.get("MODE")')
-    if any(target.backend == "openvino" for target in shown.values()):
-        lines += _OPENVINO.replace("@INPUTS@", ", ".join(writer.inputs) + ",").splitlines()
     if any(target.setup for target in shown.values()):
         body.insert(0, 'if "SETUP" in os.environ: runpy.run_path(os.environ["SETUP"])')
-    told = writer.array(expected) if expected is not None else "None"
+    inputs = ", ".join(writer.inputs)
+    compute = _COMPUTE.format(inputs) + '.astype("float32")' * _ends_in_bfloat16(proof)
+    if any(target.backend == "openvino" for target in shown.values()):
+        compute = _OPENVINO.replace("@INPUTS@", inputs) + compute
+    if expected is None:
+        judge, compute = _MUST_REFUSE.format(compute=indent(compute, "    ").lstrip()), ""
+    else:
+        judge = _JUDGE.format(atol=_atol(expected, proof.observed.tolerance))
     told_targets = _environments(shown, asks_for(proof.specimen.model, "float64"))
     text = filled(
         _TEMPLATES / "proof.py.txt",
@@ -113,20 +166,26 @@ def written_out(
             "TITLE": one_line(finding.title),
             "SOURCE": one_line(source),
             "TARGETS": told_targets,
-            "EXPECTED": told,
-            "TOLERANCE": f"{max(proof.observed.tolerance, 1e-12):.2g}",
-            "NARROW": '.astype("float32")' if _ends_in_bfloat16(proof) else "",
-            "BODY": "\n    ".join(body),
-            "MODES": "\n    ".join(lines),
-            "INPUTS": ", ".join(writer.inputs) + "," * (len(writer.inputs) == 1),
+            "EXPECTED": writer.array(expected) if expected is not None else "None",
+            "BODY": "\n".join(body),
+            "MODES": "\n".join(lines),
+            "COMPUTE": compute,
+            "JUDGE": judge,
         },
     )
     if writer.files:
         save_npz(folder / "arrays.npz", writer.files)
     if "SETUP" not in told_targets:
         text = text.replace("import os, runpy, subprocess", "import os, subprocess")
-    kept = [line for line in text.splitlines() if line != "    "]  # a part that is not needed
+    kept = [line for line in text.splitlines() if line]  # a part that is not needed
     return "\n".join(kept) + "\n"
+
+
+def _atol(expected: Array, tolerance: float) -> float:
+    """How far a right answer may be off, for the largest number in it."""
+    sizes = np.abs(np.asarray(expected, np.float64))
+    largest = float(np.max(sizes, initial=1e-30, where=np.isfinite(sizes)))
+    return max(tolerance, 1e-12) * largest
 
 
 def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
@@ -162,10 +221,13 @@ def layer_code(layer: Layer, defaults: Mapping[str, Any]) -> str:
     return _constructed(layer.kind, layer.config, defaults)
 
 
-def _shown(proof: Proof, targets: Mapping[str, Target]) -> dict[str, Target]:
-    """One target of each kind that took part; compiled ones that only agree cost time alone."""
+def _shown(finding: Finding, proof: Proof, targets: Mapping[str, Target]) -> dict[str, Target]:
+    """Those who took part; OpenVINO needs many lines, so it is shown if the finding is about it."""
     names = [*proof.observed.outputs, *proof.observed.failures]
-    return {name: targets[name] for name in names if name in targets}
+    known = {name: targets[name] for name in names if name in targets}
+    about = (*finding.targets, finding.accused)
+    few = {n: t for n, t in known.items() if t.backend != "openvino" or n in about}
+    return few if len(few) > 1 else known
 
 
 def _ends_in_bfloat16(proof: Proof) -> bool:
@@ -224,7 +286,7 @@ class _Writer:
             return f'np.load(os.path.join(os.path.dirname(__file__), "arrays.npz"))["{name}"]'
         return text
 
-    def body(self) -> list[str]:
+    def body(self, judged: bool = True) -> list[str]:
         model = self._specimen.model
         layers = owned(model.layers)  # the first call of a shared one may have been cut off
         lines = [
@@ -245,7 +307,8 @@ class _Writer:
             steps.append((f"y{number}", f"{objects[layer.name]}({_arguments(layer, tensors)})"))
             tensors[layer.name] = f"y{number}"
         *before, (_, end) = steps
-        end = f"keras.tree.flatten({end})[{model.outputs[0].index}]"
+        if judged or model.outputs[0].index:
+            end = f"keras.tree.flatten({end})[{model.outputs[0].index}]"
         if before:
             lines += [f"def call({', '.join(self.inputs)}):"]
             lines += [f"    {name} = {code}" for name, code in before]

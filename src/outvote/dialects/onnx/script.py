@@ -11,13 +11,14 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
+from outvote.core.dialect import SHORT
 from outvote.core.files import save_npz
 from outvote.core.model import REF, Input, Json, Layer, Model, Ref
 from outvote.core.source import filled, keywords, literal, one_line
 from outvote.core.target import Target
 from outvote.dialects.onnx.nouns.node import WEIGHT, operator_of, origin_of, tensors_of
 from outvote.dialects.onnx.nouns.types import CODES, is_narrow
-from outvote.findings.answer import right_answer
+from outvote.findings.answer import first_of, right_answer, told_of
 from outvote.findings.finding import Finding
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool
@@ -35,6 +36,20 @@ _FROM_FILE = """\
 model = onnx.load(os.path.join(os.path.dirname(__file__), "model.onnx"))
 with np.load(os.path.join(os.path.dirname(__file__), "inputs.npz")) as file:
     x = [file[name] for name in file.files]"""
+
+
+# How a runtime is called by hand: as the targets do, and nothing else.
+_AT_A_GLANCE = {
+    "onnxruntime": """\
+import onnxruntime as ort; options = ort.SessionOptions()
+options.graph_optimization_level = ort.GraphOptimizationLevel.@LEVEL@
+print(ort.InferenceSession(model.SerializeToString(), options).run(None, {@FEEDS@})[0])""",
+    "openvino": """\
+import openvino; read = openvino.Core().read_model(model.SerializeToString())
+run = openvino.compile_model(read, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+print(run({@FEEDS@})[0])""",
+    "reference": "print(onnx.reference.ReferenceEvaluator(model).run(None, {@FEEDS@})[0])",
+}
 
 
 class _Unwritable(Exception):  # noqa: N818 - a limit of the script, not an error
@@ -67,6 +82,33 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
     if writer.files:
         save_npz(folder / "arrays.npz", writer.files)
     return text
+
+
+def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
+    """For one runtime as it is; a transformation, a setup script or a sub-graph takes more."""
+    proof, accused = finding.proof, targets.get(finding.accused or "")
+    if proof is None or accused is None or accused.worker not in _AT_A_GLANCE or accused.setup:
+        return None
+    writer = _Writer(proof.specimen.model, proof.specimen.inputs, pool.blobs, compact=True)
+    try:
+        body = writer.body()
+    except _Unwritable:
+        return None
+    feeds = ", ".join(f'"{name}": {name}' for name in writer.inputs)
+    level = _LEVELS.get(accused.mode, "")
+    expected, source = right_answer(finding, proof)
+    lines = [
+        "import numpy as np, onnx, onnx.reference",
+        "from onnx import helper, numpy_helper",
+        *body,
+        *_AT_A_GLANCE[accused.worker]
+        .replace("@FEEDS@", feeds)
+        .replace("@LEVEL@", level)
+        .split("\n"),
+        f"# {told_of(accused.name, proof)}",
+        f"# expected, by {one_line(source)}: {first_of(expected)}",
+    ]
+    return "\n".join(lines) + "\n" if len(lines) <= SHORT and not writer.files else None
 
 
 def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
@@ -150,6 +192,7 @@ class _Writer:
     model: Model | None
     arrays: Sequence[Array]
     blobs: BlobStore | None
+    compact: bool = False  # one line for a list
     files: dict[str, Array] = field(default_factory=dict)
     _names: dict[Ref, str] = field(default_factory=dict)
     _constants: list[str] = field(default_factory=list)
@@ -179,14 +222,16 @@ class _Writer:
         opset = {d: v for layer in model.layers for d, v in origin_of(layer).opset.items()}
         imports = [f"helper.make_opsetid({d!r}, {v})" for d, v in opset.items()]
         ir = max(origin_of(layer).ir for layer in model.layers)
+        named = {"constants": self._listed(self._constants), "opset": f"[{', '.join(imports)}]"}
+        lines += [f"nodes = {self._listed(nodes)}", f"inputs = {self._listed(told)}"]
+        if not self.compact:
+            lines += [f"{name} = {text}" for name, text in named.items()]
+            named = {name: name for name in named}
         return [
             *lines,
-            f"nodes = {_listed(nodes)}",
-            f"constants = {_listed(self._constants)}",
-            f"inputs = {_listed(told)}",
-            f"graph = helper.make_graph(nodes, 'graph', inputs, [{', '.join(outputs)}], constants)",
-            f"opset = [{', '.join(imports)}]",
-            f"model = helper.make_model(graph, opset_imports=opset, ir_version={ir})",
+            f"graph = helper.make_graph(nodes, 'graph', inputs, [{', '.join(outputs)}], "
+            f"{named['constants']})",
+            f"model = helper.make_model(graph, opset_imports={named['opset']}, ir_version={ir})",
         ]
 
     def _input(self, item: Input, array: Array) -> str:
@@ -232,8 +277,7 @@ class _Writer:
         array = np.asarray(self.blobs.get(layer.weights[item[WEIGHT]].digest))
         return f"numpy_helper.from_array({self.array(array)}, {name!r})"
 
-
-def _listed(items: Sequence[str]) -> str:
-    if not items:
-        return "[]"
-    return "[\n" + "".join(f"        {item},\n" for item in items) + "    ]"
+    def _listed(self, items: Sequence[str]) -> str:
+        if self.compact or not items:
+            return f"[{', '.join(items)}]"
+        return "[\n" + "".join(f"        {item},\n" for item in items) + "    ]"
