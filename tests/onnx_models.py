@@ -170,3 +170,44 @@ def recurrent_net() -> Any:
         constant("axes", np.array([0], np.int64)),
     ]
     return model(nodes, [value("x", [7, 2, 3])], [value("y", [2, 5])], weights, opset=13)
+
+
+def loop_net() -> Any:
+    """A Loop whose state depends on an If inside and on constants outside."""
+    node = helper.make_node
+    up = helper.make_graph([node("Add", ["s", "k"], ["a"])], "up", [], [value("a", None)])
+    down = helper.make_graph([node("Neg", ["s"], ["b"])], "down", [], [value("b", None)])
+    body = helper.make_graph(
+        [
+            node("ReduceSum", ["s"], ["sum"], keepdims=0),
+            node("Less", ["sum", "most"], ["few"]),
+            node("If", ["few"], ["t"], then_branch=up, else_branch=down),
+            node("Identity", ["go"], ["on"]),
+        ],
+        "body",
+        [value("i", [], INT64), value("go", [], TensorProto.BOOL), value("s", [2, 3])],
+        [value("on", [], TensorProto.BOOL), value("t", [2, 3])],
+    )
+    constants = [
+        *(constant("times", np.array(4, np.int64)), constant("yes", np.array(True))),
+        *(constant("k", floats([1, 2, 3])), constant("most", np.float32(20))),
+    ]
+    loop = node("Loop", ["times", "yes", "x"], ["y"], name="loop", body=body)
+    return model([loop], [value("x", [2, 3])], [value("y", [2, 3])], constants)
+
+
+def scan_net() -> Any:
+    """A running sum by Scan, over as many steps as there are, then the largest."""
+    node = helper.make_node
+    body = helper.make_graph(
+        [node("Add", ["s", "e"], ["t"]), node("Identity", ["t"], ["out"])],
+        "body",
+        [value("s", [3]), value("e", [3])],
+        [value("t", [3]), value("out", [3])],
+    )
+    scan = node("Scan", ["zero", "x"], ["last", "all"], name="scan", body=body, num_scan_inputs=1)
+    most = node("ReduceMax", ["all"], ["y"], name="most", axes=[0], keepdims=0)
+    outputs = [value("last", [3]), value("y", [3])]
+    return model(
+        [scan, most], [value("x", ["steps", 3])], outputs, [constant("zero", floats([0] * 3))]
+    )

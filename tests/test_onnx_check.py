@@ -21,6 +21,7 @@ from outvote.bench.reader import read_file
 from outvote.cli import main
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
+from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in
 from outvote.core import protocol
 from outvote.core.dialect import SHORT
@@ -68,7 +69,12 @@ def checked(
 
 
 @pytest.mark.parametrize(
-    "net", [made.convolution_net, made.branching_net, made.function_net], ids=lambda n: n.__name__
+    "net",
+    [
+        *(made.convolution_net, made.branching_net, made.function_net),
+        *(made.loop_net, made.scan_net),
+    ],
+    ids=lambda n: n.__name__,
 )
 def test_runtimes_agree(net: Any, pool: Pool, tmp_path: Path) -> None:
     targets = (*HONEST, *(BUILT_IN[name] for name in MODES))
@@ -366,6 +372,40 @@ def of_opset(opset: int) -> Any:
     return model([node], *shapes, constants, opset=opset)
 
 
+def of_trees() -> Any:
+    """What scikit-learn's trees become: a regressor of one tree with two leaves."""
+    tree = helper.make_node(
+        *("TreeEnsembleRegressor", ["x"], ["y"], "tree"),
+        domain="ai.onnx.ml",
+        n_targets=1,
+        nodes_falsenodeids=[2, 0, 0],
+        nodes_featureids=[1, 0, 0],
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"],
+        nodes_nodeids=[0, 1, 2],
+        nodes_treeids=[0] * 3,
+        nodes_truenodeids=[1, 0, 0],
+        nodes_values=[0.0, 0.0, 0.0],
+        target_ids=[0, 0],
+        target_nodeids=[1, 2],
+        target_treeids=[0, 0],
+        target_weights=[1.5, -2.0],
+    )
+    imports = [helper.make_opsetid("ai.onnx.ml", 3)]
+    return model([tree], [value("x", ["n", 2])], [value("y", ["n", 1])], imports=imports)
+
+
+def of_integers() -> Any:
+    """Numbers of words in, their vectors summed out: two free dimensions, one of them a batch."""
+    nodes = [
+        helper.make_node("Gather", ["w", "ids"], ["e"], name="embed"),
+        helper.make_node("ReduceSum", ["e", "axes"], ["y"], name="sum", keepdims=0),
+    ]
+    table = constant("w", np.random.default_rng(0).normal(size=(9, 4)).astype(np.float32))
+    constants = [table, constant("axes", np.array([1], np.int64))]
+    inputs = [value("ids", ["batch", "time"], made.INT64)]
+    return model(nodes, inputs, [value("y", ["batch", 4])], constants)
+
+
 def of_another_domain() -> Any:
     """What ONNX Runtime alone has, behind what ONNX' second set has."""
     linear = helper.make_node(
@@ -396,6 +436,8 @@ def through_a_sequence() -> Any:
     [
         *((of_opset(opset), {"onnxruntime", "onnx-reference"}) for opset in (7, 9, 14, 22, 24)),
         (of_another_domain(), {"onnxruntime", "onnxruntime:all"}),
+        (of_trees(), {"onnxruntime", "onnx-reference"}),
+        (of_integers(), {*DEFAULT}),
         (through_a_sequence(), {"onnxruntime", "onnxruntime:all", "onnx-reference"}),
     ],
 )
@@ -407,6 +449,44 @@ def test_any_opset_and_domain_that_a_runtime_takes(
     others = [run for run in found.runs.values() if not run.ok]
     assert all(run.outcome is Outcome.UNSUPPORTED for run in others), others
     assert found.verdict == "consistent", [f.title for f in found.findings]
+
+
+def in_float64(*, outside: bool) -> Any:
+    """A product of matrices in float64; the outputs are float64 too, or float32 again."""
+    double = TensorProto.DOUBLE
+    nodes = [
+        helper.make_node("Cast", ["x"], ["d"], name="wide", to=double),
+        helper.make_node("MatMul", ["d", "w"], ["m"], name="product"),
+        helper.make_node("Tanh", ["m"], ["t"], name="tanh"),
+        helper.make_node("Cast", ["t"], ["y"], name="narrow", to=made.FLOAT),
+    ]
+    weight = constant("w", np.random.default_rng(0).normal(size=(4, 4)))
+    kind = double if outside else made.FLOAT
+    ends = [value("x", ["n", 4])], [value("t" if outside else "y", ["n", 4], kind)]
+    return model(nodes[: 3 if outside else 4], *ends, [weight])
+
+
+def test_who_computes_float64_in_float32_judges_no_float64(pool: Pool, tmp_path: Path) -> None:
+    """OpenVINO and OpenCV would be two against two, each other's witnesses of the same rounding."""
+    found = checked(pool, in_float64(outside=True), tmp_path, every_layer=True)
+    assert found.verdict == "consistent", [f.title for f in found.findings]
+    assert {n for n, run in found.runs.items() if run.ok} == {"onnxruntime", "onnx-reference"}
+    told = found.runs["openvino:onnx"].message
+    assert told == "computes float64 in narrower numbers: what it gives says nothing"
+
+
+def test_float64_inside_a_graph_excludes_nobody(pool: Pool, tmp_path: Path) -> None:
+    found = checked(pool, in_float64(outside=False), tmp_path, every_layer=True)
+    assert found.verdict == "consistent", [f.title for f in found.findings]
+    assert found.runs["openvino:onnx"].ok
+
+
+def test_a_graph_without_inputs_is_checked(pool: Pool, tmp_path: Path) -> None:
+    node = helper.make_node("RandomUniform", [], ["y"], name="drawn", shape=[2, 2], seed=1.0)
+    found = checked(pool, model([node], [], [value("y", [2, 2])]), tmp_path)
+    (finding,) = found.findings  # nobody is told how to draw
+    assert (finding.triage, finding.layer and finding.layer.name) == ("unknown", "drawn")
+    assert check_result(found)["examples"][0]["picture"] is None
 
 
 def own_operator(domain: str, operator: str) -> Any:

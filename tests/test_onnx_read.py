@@ -21,7 +21,8 @@ from outvote.core.model import Model, Ref
 from outvote.dialects.onnx.nouns.node import origin_of
 from outvote.dialects.onnx.nouns.types import CODES, carrier, dtype_of, from_raw, raw_bytes
 from outvote.dialects.onnx.workers.shared.assemble import assemble
-from outvote.dialects.onnx.workers.shared.read import ReadModel, external_files, read
+from outvote.dialects.onnx.workers.shared.parse import external_files
+from outvote.dialects.onnx.workers.shared.read import ReadModel, read
 from outvote.worker.main import Refused
 
 
@@ -101,6 +102,8 @@ NETS: dict[str, tuple[Callable[[], Any], tuple[int, ...]]] = {
     "convolution": (made.convolution_net, (2, 3, 8, 8)),
     "branching": (made.branching_net, (2, 2)),
     "function": (made.function_net, (2, 3)),
+    "loop": (made.loop_net, (2, 3)),
+    "scan": (made.scan_net, (5, 3)),
 }
 
 
@@ -113,11 +116,16 @@ def test_a_model_that_was_read_computes_the_same(name: str, blobs: BlobStore) ->
     for sign in (1, -1):
         x = (sign * np.abs(rng.normal(size=shape))).astype(np.float32)
         same_results(proto, again, x)
-    onnx.checker.check_model(typed(again))
+    onnx.checker.check_model(typed(again, proto))
 
 
-def typed(proto: Any) -> Any:
-    return onnx.shape_inference.infer_shapes(proto)
+def typed(proto: Any, told: Any) -> Any:
+    """A graph whose outputs say their types: as inferred, or as the file told them."""
+    found = onnx.shape_inference.infer_shapes(proto)
+    for output, known in zip(found.graph.output, told.graph.output, strict=True):
+        if not output.type.tensor_type.HasField("shape"):
+            output.type.CopyFrom(known.type)
+    return found
 
 
 def test_what_a_sub_graph_reads_from_outside_is_an_argument(blobs: BlobStore) -> None:
@@ -231,9 +239,11 @@ def test_large_weights_stay_in_the_blob(blobs: BlobStore, monkeypatch: pytest.Mo
     np.testing.assert_array_equal(by_name["v"], onnx.numpy_helper.to_array(big))
 
 
-def external(location: str, length: int = 16, offset: int = 0) -> Any:
+def external(
+    location: str, length: Any = 16, offset: Any = 0, dims: Any = (4,), kind: int = made.FLOAT
+) -> Any:
     """A model whose weight lies in another file."""
-    tensor = TensorProto(name="w", dims=[4], data_type=made.FLOAT)
+    tensor = TensorProto(name="w", dims=dims, data_type=kind)
     tensor.data_location = TensorProto.EXTERNAL
     for key, told in (("location", location), ("offset", offset), ("length", length)):
         tensor.external_data.add(key=key, value=str(told))
@@ -264,6 +274,34 @@ def test_external_data_cannot_lie_about_its_size(
     beside = {"short.bin": np.zeros(8, np.uint8), "w.bin": np.zeros(16, np.uint8)}
     with pytest.raises(Refused, match=told):
         read("model.onnx", external(location, length).SerializeToString(), blobs, {}, beside)
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"offset": "abc"}, "invalid literal for int"),
+        ({"offset": -4}, "offset must be non-negative"),
+        ({"length": -16}, "length must be non-negative"),
+        ({"offset": 1 << 63}, "does not hold them at 9,223,372,036,854,775,808"),
+        ({"dims": (1 << 40, 1 << 40)}, "does not hold them"),
+        ({"dims": (-4,)}, r"has the shape \[-4\]"),
+        ({"kind": TensorProto.STRING}, "holds texts in another file"),
+        ({"kind": 999}, "999 is not a valid DataType"),
+    ],
+)
+def test_external_data_that_cannot_be_is_refused_in_a_sentence(
+    more: dict[str, Any], told: str, blobs: BlobStore
+) -> None:
+    content = external("w.bin", **more).SerializeToString()
+    with pytest.raises(Refused, match=told):
+        read("model.onnx", content, blobs, {}, {"w.bin": np.zeros(16, np.uint8)})
+
+
+def test_a_size_of_minus_one_is_free(blobs: BlobStore) -> None:
+    relu = helper.make_node("Relu", ["x"], ["y"])
+    proto = model([relu], [value("x", [-1, 3])], [value("y", [-1, 3])])
+    (found,) = read_back(proto, blobs).model.inputs
+    assert (found.shape, found.batch) == ((None, 3), 0)
 
 
 def nested(depth: int) -> Any:
@@ -302,6 +340,21 @@ def optional() -> Any:
     return model([node], [info], [value("y", [], TensorProto.BOOL)])
 
 
+def zip_map() -> Any:
+    """What scikit-learn's classifiers become: a sequence of maps from label to probability."""
+    node = helper.make_node("ZipMap", ["x"], ["z"], domain="ai.onnx.ml", classlabels_int64s=[0, 1])
+    held = helper.make_map_type_proto(made.INT64, helper.make_tensor_type_proto(made.FLOAT, []))
+    output = helper.make_value_info("z", helper.make_sequence_type_proto(held))
+    imports = [helper.make_opsetid("ai.onnx.ml", 1)]
+    return model([node], [value("x", ["n", 2])], [output], imports=imports)
+
+
+def holding(**fields: Any) -> Any:
+    """A graph that reads a constant with these fields."""
+    node = helper.make_node("Identity", ["w"], ["y"])
+    return model([node], [], [value("y", None)], [TensorProto(name="w", **fields)])
+
+
 def one(operator: str, inputs: Any, **attributes: Any) -> Any:
     node = helper.make_node(operator, [item.name for item in inputs], ["y"], **attributes)
     return model([node], inputs, [value("y", None)])
@@ -310,7 +363,36 @@ def one(operator: str, inputs: Any, **attributes: Any) -> Any:
 HOSTILE: dict[str, tuple[Callable[[], Any], str]] = {
     "huge": (huge, "announces 1,099,511,627,776 numbers and does not hold them"),
     "sparse": (sparse, "sparse tensors, which are not supported"),
-    "sequence": (sequence, "the input 'x' is a sequence; only tensors"),
+    "sequence": (sequence, "the input 'x' is a sequence of tensors; only tensors"),
+    "sequence of maps": (zip_map, "the output 'z' is a sequence of maps; only tensors"),
+    "texts": (
+        lambda: holding(dims=[1 << 40], data_type=TensorProto.STRING, string_data=[b"a"]),
+        "announces 1,099,511,627,776 texts and does not hold them",
+    ),
+    "beyond 64 bits": (
+        lambda: holding(dims=[1 << 62, 1 << 62], data_type=made.FLOAT, raw_data=b"1234"),
+        "and does not hold them",
+    ),
+    "another field": (
+        lambda: holding(dims=[2], data_type=made.FLOAT, int32_data=[1, 2]),
+        "could not be read: Unsupported dtype FLOAT for int32_data",
+    ),
+    "a ring": (
+        lambda: model(
+            [helper.make_node("Relu", ["y"], ["t"]), helper.make_node("Relu", ["t"], ["y"])],
+            [value("x", [1])],
+            [value("y", [1])],
+        ),
+        "'y', which nothing computes before it",
+    ),
+    "two nodes for one tensor": (
+        lambda: model(
+            [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Abs", ["x"], ["y"])],
+            [value("x", [1])],
+            [value("y", [1])],
+        ),
+        "redeclared",
+    ),
     "optional": (optional, "the input 'x' is an optional; only tensors"),
     "complex": (
         lambda: one("Identity", [value("x", [1], TensorProto.COMPLEX64)]),

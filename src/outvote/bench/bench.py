@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from outvote.bench.feigned import without_feigned
 from outvote.bench.noise import asking, choose_instruments, measured
 from outvote.core.model import Weight
 from outvote.core.outputs import Outputs
@@ -53,7 +54,8 @@ class Bench:
             exact=exact,
             steps=len(specimen.model.layers),
         )
-        return ask_all_settled(self.pool, names, request, retries=self.retries)
+        runs = ask_all_settled(self.pool, names, request, retries=self.retries)
+        return {name: without_feigned(run, self.pool.targets) for name, run in runs.items()}
 
     def observe(
         self, specimen: Specimen, names: Sequence[str], quickly: bool = False

@@ -133,10 +133,13 @@ def require_started(
 
 
 def choose_reference(candidates: Sequence[str], targets: Mapping[str, Target]) -> str:
-    """The candidate to compare with: released and eager if there is one."""
-    return min(
-        candidates, key=lambda name: (targets[name].setup is not None, not targets[name].is_eager)
-    )
+    """The candidate to compare with: released, eager and true to its types if there is one."""
+
+    def order(name: str) -> tuple[bool, ...]:
+        target = targets[name]
+        return target.setup is not None, bool(target.feigns), not target.is_eager
+
+    return min(candidates, key=order)
 
 
 def helpers(targets: Sequence[Target]) -> list[Target]:

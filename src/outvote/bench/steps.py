@@ -77,7 +77,7 @@ def steps(
         own = {reference: Outputs.of(held[layer.name])}
         isolated = dict(own)
         for name, run in runs.items():
-            if run.ok:
+            if run.ok and not _is_feigned(pool, name, run.reply.isolated):
                 isolated[name] = Outputs.of(run.reply.isolated or ())
                 if run.reply.own is not None:
                     own[name] = Outputs.of(run.reply.own)
@@ -90,6 +90,10 @@ def steps(
             if last_use[producer] == position:
                 del held[producer]
     pool.ask_all([reference, *alive], CloseSession())
+
+
+def _is_feigned(pool: Pool, name: str, states: Sequence[State] | None) -> bool:
+    return pool.targets[name].does_feign(state.dtype for state in states or ())
 
 
 def _sorted_out(runs: Mapping[str, Run]) -> tuple[dict[str, Run], dict[str, Run]]:
@@ -124,5 +128,9 @@ def alone(pool: Pool, names: Sequence[str], model: Model, given: Sequence[State]
     runs = ask_all_settled(pool, ready, request, opening=opening)
     failed: dict[str, Run] = {name: run for name, run in opened.items() if not run.ok}
     failed |= {name: run for name, run in runs.items() if not run.ok}
-    outputs = {n: Outputs.of(run.reply.outputs) for n, run in runs.items() if run.ok}
+    outputs = {
+        n: Outputs.of(run.reply.outputs)
+        for n, run in runs.items()
+        if run.ok and not _is_feigned(pool, n, run.reply.outputs)
+    }
     return Step(layer, tuple(given), {}, outputs, failed)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -64,6 +64,7 @@ class Target:
     plain: str = ""  # the name without versions: `torch` of `keras==3.9.0/torch`
     capabilities: frozenset[str] = frozenset()  # see CAPABILITIES
     costs: frozenset[str] = frozenset()  # see COSTS
+    feigns: tuple[str, ...] = ()  # types that it takes and gives, and computes in narrower ones
     original: str = ""  # of a twin, which transforms models first: who runs them as they are
     config: Path | None = None  # the outvote.toml that defines it; None: it is built in
     # Kinds of layers (`*Conv*`) whose kernels are another library's: there it has no own vote.
@@ -88,6 +89,10 @@ class Target:
     def can(self, *wanted: str) -> bool:
         """Whether it has all these capabilities."""
         return self.capabilities.issuperset(wanted)
+
+    def does_feign(self, dtypes: Iterable[str]) -> bool:
+        """Whether tensors of these types say nothing, coming from this target."""
+        return not set(self.feigns).isdisjoint(dtypes)
 
     def implementation_of(self, layer_kind: str | None) -> str:
         """The library whose code computes such a layer on this target."""

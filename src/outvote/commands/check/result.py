@@ -246,7 +246,7 @@ def _example(index: int, case: Case, checked: Checked) -> dict[str, Any]:
     return {
         "input": index,
         "truth": _truth(case.truth, index),
-        "picture": picture(case.data.inputs[0][index]),
+        "picture": picture(case.data.inputs[0][index]) if case.data.inputs else None,
         "answers": [
             {"target": name, **_answer(outputs.rows[0][index])}
             for name, outputs in checked.outputs.items()

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from outvote.bench.feigned import without_feigned
 from outvote.bench.noise import NoiseFloor, choose_instruments, measure_noise
 from outvote.bench.reader import case_run, helpers, start_targets
 from outvote.commands.check.case import read_case
@@ -165,6 +166,7 @@ class Check:
         )
 
         def done(run: Run[Ran]) -> None:  # noted at once: an interruption keeps what has finished
+            run = without_feigned(run, self.targets)
             checked.runs[run.target] = run
             self.watch.tell(case_run(run))
             if run.ok:
@@ -230,7 +232,9 @@ class Check:
             found, located = self.blame.inside(index)
         checked.findings += found
         told = self._compared(located, index)
-        if moved < HARDLY:
+        if self.case.data.count == 1:
+            checked.warnings.append(f"one input shows little of what a model does; {told}")
+        elif moved < HARDLY:
             checked.warnings.append(
                 f"the outputs hardly depend on the inputs (they move by {moved:.1g}, relative): "
                 f"equal outputs say little; {told}"

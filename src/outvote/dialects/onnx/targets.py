@@ -31,7 +31,10 @@ _NUMPY_2 = {"onnxruntime": "1.19", "openvino": "2024.1", "opencv-python-headless
 def _runtime(
     name: str, package: str, *, wide: bool = False, costs: frozenset[str] = _GRAPH, **more: Any
 ) -> Target:
-    """A runtime; `wide` ones compute in float64 what they are given in float64."""
+    """A runtime; `wide` ones compute in float64 what they are given in float64.
+
+    Others take float64, say float64, and compute in float32.
+    """
     return Target(
         name,
         dialect="onnx",
@@ -39,6 +42,7 @@ def _runtime(
         packages=tuple(dict.fromkeys(("onnx", "onnx_ir", package))),
         package=_DISTRIBUTIONS.get(package, package),
         capabilities=_ALL | ({"float64"} if wide else set()),
+        feigns=() if wide else ("float64",),
         costs=costs,
         **more,
     )
@@ -56,7 +60,6 @@ _ORT = _runtime(
     wide=True,
     costs=frozenset(),
 )
-# It takes float64, says float64, and computes in float32.
 _OPENVINO = _runtime(
     "openvino:onnx",
     "openvino",

@@ -1,10 +1,10 @@
-"""Turns an `.onnx` file into neutral data. A model file is untrusted: it is looked at first."""
+"""Turns an `.onnx` file into neutral data: nodes become layers, constants their weights."""
 
 from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,10 +30,16 @@ from outvote.dialects.onnx.nouns.node import (
     with_origin,
 )
 from outvote.dialects.onnx.nouns.types import NAMES, from_raw, is_narrow, widened
+from outvote.dialects.onnx.workers.shared.parse import (
+    check_ends,
+    first_line,
+    fix_dims,
+    parsed,
+    understood,
+)
 from outvote.dialects.onnx.workers.shared.shapes import UNKNOWN, Shape, TensorFacts, known_shapes
 from outvote.worker.main import Refused
 
-_DEEPEST = 16  # sub-graphs inside sub-graphs
 Specs = dict[str, tuple[Form, ...]]  # what each layer gives, where all of it is known
 Types = ir.AttributeType
 _LISTS = (Types.INTS, Types.FLOATS, Types.STRINGS, Types.TENSORS, Types.GRAPHS)
@@ -60,72 +66,10 @@ def read(
     `beside` are the bytes of the files that `external_files` told.
     """
     proto = parsed(name, content)
-    _fix_dims(proto, dims)
-    model = _understood(proto, name)
+    check_ends(proto.graph)
+    fix_dims(proto, dims)
+    model = understood(proto, name)
     return _Reader(model, blobs, name, known_shapes(proto), beside).read()
-
-
-def parsed(name: str, content: bytes) -> onnx.ModelProto:
-    """The message that a file holds; what cannot be a model is refused."""
-    try:
-        proto = onnx.ModelProto.FromString(content)
-    except Exception as error:
-        raise Refused(f"{name} is not a readable ONNX file: {_first_line(error)}") from error
-    if not proto.graph.node and not proto.graph.output:
-        raise Refused(f"{name} is not an ONNX model: it holds no graph")
-    if any(_sparse_in(proto.graph, 0)):
-        raise Refused(f"{name} holds sparse tensors, which are not supported; make them dense")
-    return proto
-
-
-def external_files(proto: onnx.ModelProto) -> tuple[str, ...]:
-    """The files beside the model in which it keeps weights, by the names it gives them."""
-    found = {
-        entry.value: None
-        for tensor in onnx.external_data_helper._get_all_tensors(proto)
-        if tensor.data_location == onnx.TensorProto.EXTERNAL
-        for entry in tensor.external_data
-        if entry.key == "location"
-    }
-    return tuple(found)
-
-
-def _sparse_in(graph: onnx.GraphProto, depth: int) -> Iterable[bool]:
-    """Whether there are sparse tensors, which `onnx_ir` passes over; refuses endless nesting."""
-    if depth > _DEEPEST:
-        raise Refused(f"sub-graphs are nested more than {_DEEPEST} deep")
-    yield bool(graph.sparse_initializer)
-    for node in graph.node:
-        for attribute in node.attribute:
-            yield attribute.HasField("sparse_tensor") or bool(attribute.sparse_tensors)
-            inner = [*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])]
-            for found in inner:
-                yield from _sparse_in(found, depth + 1)
-
-
-def _understood(proto: onnx.ModelProto, name: str) -> ir.Model:
-    try:
-        return ir.from_proto(proto)
-    except Exception as error:
-        raise Refused(f"{name} is not a valid ONNX model: {_first_line(error)}") from error
-
-
-def _fix_dims(proto: onnx.ModelProto, dims: Mapping[str, int]) -> None:
-    """Give free dimensions the sizes that the user chose, wherever the name stands."""
-    left = set(dims)
-    values = [*proto.graph.input, *proto.graph.output, *proto.graph.value_info]
-    for value in values:
-        for dim in value.type.tensor_type.shape.dim:
-            if dim.dim_param in dims and value in proto.graph.input:
-                left.discard(dim.dim_param)
-            if dim.dim_param in dims:
-                dim.dim_value = dims[dim.dim_param]
-    if left:
-        free = sorted(
-            {d.dim_param for v in proto.graph.input for d in v.type.tensor_type.shape.dim} - {""}
-        )
-        known = f"free are {', '.join(free)}" if free else "none is free by name"
-        raise Refused(f"the inputs have no dimension {sorted(left)[0]!r}; {known}")
 
 
 class _Reader:
@@ -194,11 +138,7 @@ class _Reader:
         return Input(name, shape, dtype, self._known(value).batch)
 
     def _tensor_type(self, value: ir.Value, what: str) -> str:
-        """The name of a tensor's type; everything that is no tensor is refused."""
-        if value.type is not None and not isinstance(value.type, ir.TensorType):
-            kind = type(value.type).__name__.removesuffix("Type").lower()
-            article = "an" if kind.startswith("o") else "a"
-            raise Refused(f"{what} is {article} {kind}; only tensors can be given and compared")
+        """The name of a tensor's type."""
         if value.dtype is None:
             raise Refused(f"{what} has no type")
         if value.dtype == ir.DataType.STRING:
@@ -282,8 +222,8 @@ class _Reader:
             _check_inline(tensor, what)
             try:
                 array = np.asarray(tensor.numpy())
-            except ValueError as error:
-                raise Refused(f"{what} could not be read: {_first_line(error)}") from error
+            except (ValueError, AssertionError) as error:
+                raise Refused(f"{what} could not be read: {first_line(error)}") from error
         return array if dtype == "bfloat16" else widened(array), dtype
 
     def _from_beside(self, tensor: ir.ExternalTensor, dtype: str, what: str) -> Array:
@@ -333,7 +273,7 @@ class _Encoder:
 
     def constant(self, tensor: ir.TensorProtocol, name: str) -> Json:
         if tensor.dtype == ir.DataType.STRING:
-            return _strings(tensor)
+            return _strings(tensor, f"the constant {name!r}")
         weight, dtype = self.reader.weight(tensor, name)
         place = self.weights.index(weight) if weight in self.weights else len(self.weights)
         if place == len(self.weights):
@@ -492,9 +432,14 @@ def _signature(value: ir.Value) -> Json:
     return told
 
 
-def _strings(tensor: ir.TensorProtocol) -> Json:
-    texts = [_text(one) for one in np.asarray(tensor.numpy(), object).reshape(-1)]
-    return {STRINGS: texts, "shape": [int(n) for n in tensor.shape]}
+def _strings(tensor: ir.TensorProtocol, what: str) -> Json:
+    if isinstance(tensor, ir.ExternalTensor):
+        raise Refused(f"{what} holds texts in another file, which ONNX does not have")
+    texts = [_text(one) for one in np.asarray(tensor.raw, object).reshape(-1)]
+    shape = [int(n) for n in tensor.shape]
+    if math.prod(shape) != len(texts) or min(shape, default=0) < 0:
+        raise Refused(f"{what} announces {math.prod(shape):,} texts and does not hold them")
+    return {STRINGS: texts, "shape": shape}
 
 
 def _text(value: Any) -> Json:
@@ -530,7 +475,3 @@ def _check_inline(tensor: ir.TensorProtocol, what: str) -> None:
         wanted = -(-count * bits // 8) if bits < 8 else count
     if held != wanted:
         raise Refused(f"{what} announces {count:,} numbers and does not hold them")
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:300]

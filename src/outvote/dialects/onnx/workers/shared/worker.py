@@ -91,7 +91,7 @@ class OnnxWorker:
 
     def list_parts(self, request: ask.ListParts) -> ask.PartsListed:
         """The files in which a model keeps its weights."""
-        from outvote.dialects.onnx.workers.shared.read import external_files, parsed
+        from outvote.dialects.onnx.workers.shared.parse import external_files, parsed
 
         proto = parsed(request.file.name, self._context.blobs.get(request.file.digest).tobytes())
         return ask.PartsListed(names=external_files(proto))
