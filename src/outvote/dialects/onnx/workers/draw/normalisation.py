@@ -35,7 +35,7 @@ def instance_norm(d: NodeDraw) -> NewNode:
 def group_norm(d: NodeDraw) -> NewNode:
     x = d.image()
     channels = x.size(1)
-    groups = d.one_of([n for n in (1, 2, 3, channels) if channels % n == 0])
+    groups = d.one_of([n for n in (1, 2, 3, channels) if n and channels % n == 0])
     size = channels if d.opset >= 21 else groups
     scale, shift = _some(d, x.dtype, size), _some(d, x.dtype, size)
     return d.node(x, scale, shift, num_groups=groups, **d.settings("epsilon"))

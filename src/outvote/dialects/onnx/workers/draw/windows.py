@@ -50,7 +50,7 @@ def convolve(d: NodeDraw) -> NewNode:
     x = _windowed(d)
     window = _window(d, x)
     channels = x.size(1)
-    group = d.one_of([n for n in (1, 1, 1, 2, 3, channels) if channels % n == 0])
+    group = d.one_of([n for n in (1, 1, 1, 2, 3, channels) if n and channels % n == 0])
     outputs = group * d.between(1, 3)
     kernel = window["kernel_shape"]
     if d.chance(0.3):
@@ -76,7 +76,7 @@ def convolve_transposed(d: NodeDraw) -> NewNode:
     x = _windowed(d)
     window = _window(d, x, auto=False)
     channels = x.size(1)
-    group = d.one_of([n for n in (1, 1, 2, channels) if channels % n == 0])
+    group = d.one_of([n for n in (1, 1, 2, channels) if n and channels % n == 0])
     width = d.between(1, 3)
     kernel = window["kernel_shape"]
     strides = window.get("strides", [1] * len(kernel))
