@@ -31,6 +31,8 @@ OPTIONAL = {
     "bulk": port.Bulk,
     "reductions": port.Reductions,
     "script": port.Script,
+    "live": port.Live,
+    "draws": port.Draws,
     "zoo": port.Zoo,
 }
 every = pytest.mark.parametrize("name", [*dialect_names(), "toy"])

@@ -201,6 +201,7 @@ def loaded_after(code: str) -> set[str]:
 
 
 HELP = """
+import outvote.testing.plugin
 from outvote import commands
 from outvote.cli import main
 for command in ([], *([name] for name in commands.names())):

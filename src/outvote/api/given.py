@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.case import load_data
 from outvote.core.dialect import dialects
 from outvote.core.errors import UsageError
 from outvote.core.files import save_npz
@@ -18,17 +19,28 @@ Inputs = Array | Sequence[Array] | Mapping[str, Array] | str | Path
 """One array, one per input, arrays by the names of the inputs, or the path of an `.npz` file."""
 
 
-def as_file(model: Any, folder: Path, name: str = "model") -> Path:
-    """The path of a model; one that lives in memory is saved under this name first."""
+def as_file(model: Any, folder: Path, name: str = "model", inputs: Inputs | None = None) -> Path:
+    """The path of a model; one that lives in memory is saved under this name first.
+
+    A layer or a function becomes a model of what it makes of inputs like these.
+    """
     if isinstance(model, str | Path):
         return Path(model)
     for wing in dialects():
         path = wing.files.saved(model, folder / name)
+        if path is None and wing.live is not None:
+            path = wing.live.saved_call(model, _read(inputs), folder / name)
         if path is not None:
             return path
     raise UsageError(
         f"expected a Keras model or the path of a model file; received {type(model).__name__}"
     )
+
+
+def _read(inputs: Inputs | None) -> list[Array]:
+    if isinstance(inputs, str | Path):
+        return list(load_data(Path(inputs)).values())
+    return list((as_arrays(inputs, None) or {}).values())
 
 
 def as_files(models: Sequence[Any], folder: Path) -> list[Path]:

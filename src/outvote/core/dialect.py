@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from outvote.core.target import Target
     from outvote.findings.finding import Finding
     from outvote.localize.isolated import Fault
+    from outvote.mutate.drawn import DrawnModel, LayerWish
     from outvote.mutate.registry import Rule
     from outvote.mutate.tools import Tools
     from outvote.run.pool import Pool
@@ -47,6 +48,14 @@ class Files(Protocol):
 
     def saved(self, live: Any, path: Path) -> Path | None:
         """A model that lives in memory, saved under that name; None: not one of this dialect."""
+        ...
+
+
+class Live(Protocol):
+    """`live`: layers and functions in the memory of the user's process."""
+
+    def saved_call(self, live: Any, inputs: Sequence[Array], path: Path) -> Path | None:
+        """The model that calls it with tensors like these, saved; None: not of this dialect."""
         ...
 
 
@@ -213,6 +222,22 @@ class Bulk(Protocol):
     ) -> OpenSieve: ...
 
 
+class Draws(Protocol):
+    """`draws`: small models of what a test asks for, layer by layer."""
+
+    def optional_parameters(self, tools: Tools, kind: str) -> Sequence[str]:
+        """The parameters of a kind that need not be given."""
+        ...
+
+    def parameters(self, tools: Tools, wish: LayerWish) -> dict[str, Any]:
+        """What is drawn for a layer on the first tensor that its kind takes."""
+        ...
+
+    def model(self, tools: Tools, wishes: Sequence[LayerWish]) -> DrawnModel | None:
+        """One layer behind the other; None where the first is refused."""
+        ...
+
+
 class Reductions(Protocol):
     """`reductions`: ways to make layers smaller and plainer."""
 
@@ -333,6 +358,14 @@ class Dialect:
     @property
     def script(self) -> Script | None:
         return cast(Script | None, self._optional("script"))
+
+    @property
+    def live(self) -> Live | None:
+        return cast(Live | None, self._optional("live"))
+
+    @property
+    def draws(self) -> Draws:
+        return cast(Draws, self.part("draws", "drawing models in tests"))
 
     @property
     def zoo(self) -> Zoo:

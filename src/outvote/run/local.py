@@ -24,6 +24,7 @@ from outvote.run.process import Limits, Process
 from outvote.run.scripts import script_of
 
 T = TypeVar("T")
+_THREADS = 16
 
 
 class LocalPool:
@@ -52,7 +53,8 @@ class LocalPool:
         self._hangs: dict[str, dict[str, Run]] = {}  # by target and request
         self._locks = {name: threading.Lock() for name in self.targets}
         self._turns = threading.Semaphore(jobs or os.cpu_count() or 1)
-        self._threads = ThreadPoolExecutor(max_workers=max(1, len(self.targets)))
+        # More than there are targets: some may be added. None is made before it is needed.
+        self._threads = ThreadPoolExecutor(max_workers=max(_THREADS, len(self.targets)))
         # Workers are told to die with the thread that started them: one that lives as long as we.
         self._starter = ThreadPoolExecutor(max_workers=1)
         self.restarts = dict.fromkeys(self.targets, 0)

@@ -21,7 +21,7 @@ from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.record import recording
 from outvote.commands.view import UNSEEN, View
-from outvote.core.case import balanced_batch, load_data
+from outvote.core.case import Case, balanced_batch, load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
 from outvote.core.protocol import Ran, RunModel
@@ -96,8 +96,11 @@ class Check:
         self.watch = watch
 
     @classmethod
-    def opened(cls, pool: Pool, job: Job, watch: Watch = silent) -> Check:
-        """Start the targets and read the model: from here on there is something to keep."""
+    def opened(cls, pool: Pool, job: Job, watch: Watch = silent, case: Case | None = None) -> Check:
+        """Start the targets and read the model: from here on there is something to keep.
+
+        With a case there is no model to read.
+        """
         names = [target.name for target in job.targets]
         if len(names) < 2:
             raise UsageError(
@@ -107,8 +110,9 @@ class Check:
         # A data file that cannot be read is said before any framework is started.
         arrays = load_data(job.data) if isinstance(job.data, Path) else job.data
         hellos = start_targets(pool, names, watch)
-        with watch("Reading the model", pool, names):
-            case = read_case(pool, job, arrays)
+        if case is None:
+            with watch("Reading the model", pool, names):
+                case = read_case(pool, job, arrays)
         return cls(pool, Checked(job, hellos, case), watch)
 
     @property

@@ -16,7 +16,7 @@ from outvote.mutate.subject import Spec, Subject
 _TRIES = 12
 _MOST_NUMBERS = 1024  # per instance; larger tensors are cut before a layer is put on them
 # A few shapes per rank, odd and even: enough to vary, few enough for compilers to know them.
-_SHAPES: Mapping[int, tuple[tuple[int, ...], ...]] = {
+SHAPES: Mapping[int, tuple[tuple[int, ...], ...]] = {
     1: ((12,), (7,), (1,)),
     2: ((6, 4), (5, 3), (8, 2), (7, 1), (1, 4)),
     3: ((6, 8, 4), (5, 7, 2), (4, 4, 3), (5, 1, 2)),
@@ -107,7 +107,7 @@ class Chain:
         small = size is not None and size <= _MOST_NUMBERS
         if len(self.spec.place) not in kind.ranks or not small:
             rank = int(self._rng.choice(kind.ranks))
-            shapes = _SHAPES[rank]
+            shapes = SHAPES[rank]
             self.reshape(shapes[int(self._rng.integers(len(shapes)))])
         if kind.whole_numbers and self.spec.is_float:
             self.round()
