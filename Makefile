@@ -4,7 +4,7 @@ BIN := .venv/bin
 JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 CLASSIC := keras==2.1.4/tensorflow,keras==2.1.4/theano,keras==2.1.5/theano,keras==2.2.4/theano,keras==2.2.4/tensorflow,mxnet
 
-.PHONY: demo test checked quick classic floor lint setup clean
+.PHONY: demo test checked quick classic floor lint dist docs setup clean
 
 demo: setup
 	$(BIN)/python examples/digits.py demo-out
@@ -54,6 +54,11 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Source and wheel, in dist/.
+dist: setup
+	rm -rf build dist
+	$(BIN)/python -m build --no-isolation --outdir dist .
 
 setup: .venv/installed
 

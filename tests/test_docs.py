@@ -29,6 +29,7 @@ GUIDES = {name: ROOT / "docs" / f"{name}.md" for name in COMMANDS}
 GUIDES |= dict.fromkeys(("localize", "nan"), ROOT / "docs" / "localize.md")
 GUIDES |= {"bisect": ROOT / "docs" / "versions.md"}
 GUIDES |= dict.fromkeys(("report", "show"), ROOT / "docs" / "fuzz.md")
+GUIDES |= dict.fromkeys(("doctor", "completion"), ROOT / "docs" / "install.md")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ALL_PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 FIRST_CHECK = "The first check on your own model"

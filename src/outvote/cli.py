@@ -26,6 +26,7 @@ examples:
   outvote coverage model.keras --data test.npz
   outvote pollution clean.keras polluted.keras --data train.npz
   outvote targets
+  outvote doctor
   outvote zoo build lenet5
 """
 

@@ -117,7 +117,7 @@ class TargetTable(Sequence[Health]):
         """The names of those that answered rightly."""
         return [row.name for row in self.rows if row.state == "ok"]
 
-    def to_dict(self) -> dict[str, dict[str, str]]:
+    def to_dict(self) -> dict[str, dict[str, Any]]:
         """Every row by the name of its target."""
         return {row.name: asdict(row) for row in self.rows}
 

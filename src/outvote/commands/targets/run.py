@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ class Health:
     versions: str = ""
     precision: str = ""
     remedy: str = ""
+    seconds: float = 0.0  # until it had come up
 
 
 _NOT_BUILT = "pip builds it when a command first names it with --targets"
@@ -65,7 +66,9 @@ def health(job: HealthJob, view: View = UNSEEN) -> list[Health]:
             hellos = pool.start()
             runs = {t.name: _probed(pool, t) for t in ready if hellos[t.name].ok}
     for target in ready:
-        found[target.name] = _health(target, hellos[target.name], runs.get(target.name))
+        hello = hellos[target.name]
+        told = _health(target, hello, runs.get(target.name))
+        found[target.name] = replace(told, seconds=round(hello.seconds, 2))
     return [found[target.name] for target in listed]
 
 

@@ -1,0 +1,1 @@
+"""`outvote completion`: scripts that let shells complete commands and options."""

@@ -1,0 +1,61 @@
+"""`outvote completion bash`: a script for the shell, made of the command line itself."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from outvote.commands import blocks
+from outvote.commands.codes import exit_codes
+
+if TYPE_CHECKING:
+    from outvote.commands.completion.job import CommandWords, CompletionJob
+
+PLACE = 120
+SHELLS = ("bash", "zsh", "fish")
+_EXAMPLES = """\
+examples:
+  outvote completion bash > ~/.local/share/bash-completion/completions/outvote
+  outvote completion zsh > "${fpath[1]}/_outvote"
+  outvote completion fish > ~/.config/fish/completions/outvote.fish
+"""
+
+
+def add(commands: Any) -> None:
+    """Add the command to the parser."""
+    parser = blocks.new_parser(
+        commands,
+        "completion",
+        "print a script that completes commands and options in a shell",
+        "Print a script that completes commands, options and their values in a shell.",
+        _EXAMPLES + exit_codes("printed"),
+    )
+    parser.add_argument("shell", choices=SHELLS, metavar="SHELL", help=", ".join(SHELLS))
+
+
+def job_of(options: argparse.Namespace) -> CompletionJob:
+    """What the options ask for."""
+    from outvote import commands
+    from outvote.commands.completion.job import CompletionJob
+
+    subparsers = argparse.ArgumentParser().add_subparsers()
+    for name in commands.names():
+        commands.room(name, "options").add(subparsers)
+    return CompletionJob(options.shell, {n: _words(p) for n, p in subparsers.choices.items()})
+
+
+def _words(parser: argparse.ArgumentParser) -> CommandWords:
+    from outvote.commands.completion.job import CommandWords
+
+    named = [action for action in parser._actions if action.option_strings]
+    return CommandWords(
+        text=(parser.description or "").partition(". ")[0],
+        options={a.option_strings[-1]: _help(a, parser) for a in named},
+        choices={
+            a.option_strings[-1]: tuple(map(str, a.choices)) for a in named if a.choices is not None
+        },
+    )
+
+
+def _help(action: argparse.Action, parser: argparse.ArgumentParser) -> str:
+    return " ".join(parser._get_formatter()._expand_help(action).split()) if action.help else ""

@@ -1,0 +1,160 @@
+"""What is installed: the wheel is whole and works alone; shells complete; the doctor tells."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from outvote.cli import main
+from outvote.core.version import VERSION
+from test_toy_dialect import NODES
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "outvote"
+
+
+def test_the_version_stands_in_one_place() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "version" not in project["project"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"]["attr"].endswith(".VERSION")
+    told = subprocess.run(
+        [sys.executable, "-m", "outvote", "--version"], capture_output=True, text=True, check=True
+    )
+    assert told.stdout == f"outvote {VERSION}\n"
+
+
+def completion(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
+    assert main(["completion", shell]) == 0
+    return capsys.readouterr().out
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("outvote che", {"check"}),
+        ("outvote check --fail", {"--fail-on"}),
+        ("outvote check --fail-on d", {"difference"}),
+        ("outvote fuzz --search ''", {"genetic", "gradient"}),
+        ("outvote check mod", set()),
+    ],
+)
+def test_bash_completes(
+    words: str, expected: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "completion.bash"
+    script.write_text(completion("bash", capsys))
+    count = len(words.split()) - 1
+    told = subprocess.run(
+        [
+            *("bash", "--norc", "-c"),
+            f"source {script}; COMP_WORDS=({words}); COMP_CWORD={count}; _outvote; "
+            'echo "${COMPREPLY[@]}"',
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(told.stdout.split()) == expected
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_have_every_command_and_option(
+    shell: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = completion(shell, capsys)
+    option = {"zsh": "'*--fail-on[", "fish": "-l fail-on -d '"}[shell]
+    for piece in ("check", "completion", "doctor", option, "bug difference any"):
+        assert piece in text
+    if shutil.which(shell):  # read, not run
+        (tmp_path / "script").write_text(text)
+        subprocess.run([shell, "-n", str(tmp_path / "script")], check=True)
+
+
+def test_the_doctor_tells_what_works_and_what_to_install(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    tables = [f'[targets.{n}]\nextends = "fake"\nlibrary = "{n}"\n' for n in "ab"]
+    Path("outvote.toml").write_text("".join(tables))
+    assert main(["doctor", "--targets", "a,b", "--quiet"]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"outvote {VERSION}, Python 3.")
+    assert "nobody can say which is wrong; a third one can outvote" in told
+    assert (
+        next(line for line in told.splitlines() if "READY" in line)
+        == "READY  libraries that can be compared: a, b"
+    )
+    assert main(["doctor", "--targets", "a", "--quiet"]) == 1
+    assert "NOT READY" in capsys.readouterr().out
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built of a copy: a build writes into the folder that it builds."""
+    folder = tmp_path_factory.mktemp("dist")
+    copy = folder / "source"
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
+    shutil.copytree(ROOT / "src", copy / "src", ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, copy / name)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(copy)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(folder.glob("*.tar.gz"))
+    (found,) = folder.glob("*.whl")
+    return found
+
+
+@pytest.mark.frameworks
+def test_the_wheel_holds_every_file(wheel: Path) -> None:
+    assert wheel.name == f"outvote-{VERSION}-py3-none-any.whl"
+    held = set(zipfile.ZipFile(wheel).namelist())
+    ours = {
+        f"outvote/{path.relative_to(SOURCE).as_posix()}"
+        for path in SOURCE.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert len(ours) > 300
+    assert not ours - held
+    assert not [name for name in held if name.startswith("tests")]
+
+
+@pytest.mark.frameworks
+def test_the_wheel_alone_checks_a_model_on_numpy(wheel: Path, tmp_path: Path) -> None:
+    """In an empty environment, with what outvote itself needs and nothing else."""
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    python = str(tmp_path / "venv" / "bin" / "python")
+    pinned = str(ROOT / "constraints.txt")
+    install = [python, "-m", "pip", "install", "--quiet", "-c", pinned, str(wheel)]
+    env = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    env |= {"OUTVOTE_DIALECTS": str(ROOT / "tests" / "dialects")}
+    subprocess.run(install, check=True, env=env)
+    inputs = [{"name": "x", "shape": [None, 3, 4], "batch": 0}]
+    inputs += [{"name": "scale", "shape": [6], "batch": None}]
+    model = {"inputs": inputs, "nodes": NODES, "outputs": ["soft", "t"]}
+    (tmp_path / "model.toy").write_text(json.dumps(model))
+
+    def outvote(*arguments: str, code: int = 0) -> str:
+        command = [python, "-m", "outvote", *arguments]
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert done.returncode == code, done.stdout + done.stderr
+        return done.stdout
+
+    assert "CONSISTENT  3 targets agree on 8 inputs." in outvote("check", "model.toy", "--quiet")
+    for name in ("report.html", "report.md", "result.json", "junit.xml", "results.sarif"):
+        assert (tmp_path / "outvote-out" / name).is_file()
+    told = outvote("doctor", "--quiet")
+    assert "toy-a" in told
+    assert "run: pip install 'outvote[torch]'" in told
+    assert "in tests: neither pytest nor hypothesis" in told
+    script = tmp_path / "venv" / "bin" / "outvote"
+    assert subprocess.run([script, "--version"], capture_output=True, text=True, env=env).stdout
