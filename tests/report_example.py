@@ -159,7 +159,13 @@ def result(
         "summary": summary,
         "interrupted": False,
         "warnings": [],
-        "gate": {"fail_on": "any", "known_file": None, "failing": [], "notes": []}
+        "gate": {
+            "fail_on": "any",
+            "known_file": None,
+            "baseline": None,
+            "failing": [],
+            "notes": [],
+        }
         | {"stale": [], "expired": []},
         "targets": targets,
         "findings": findings,

@@ -47,6 +47,7 @@ def until(package: str, version: str) -> Known:
         ("bug", {"bug"}),
         ("difference", {"bug", "difference"}),
         ("any", {"bug", "difference", "unknown"}),
+        ("new", {"bug", "difference", "unknown"}),
         ("never", set()),
     ],
 )
@@ -124,6 +125,7 @@ def test_without_a_file_nothing_is_said() -> None:
     assert STRICT.judged(result(finding(A)))["gate"] == {
         "fail_on": "any",
         "known_file": None,
+        "baseline": None,
         "failing": [A],
         "stale": [],
         "expired": [],
@@ -287,6 +289,28 @@ def test_fail_on_decides_the_exit_code_of_a_check(run: Run) -> None:
     code, said = run(*CHECK, "--fail-on", "never")
     assert code == 0
     assert "1 finding is not counted by --fail-on never and does not fail the run" in said
+
+
+def test_what_an_earlier_run_had_found_does_not_fail(run: Run) -> None:
+    assert run(*CHECK)[0] == 1
+    earlier = ("--baseline", "outvote-out", "--fail-on", "new")
+    code, said = run(*CHECK, *earlier, "--out", "again")
+    assert code == 0
+    assert "1 finding is in the baseline (outvote-out) and does not fail the run" in said
+    told = stored("again")["gate"]
+    assert (told["baseline"], told["failing"], told["fail_on"]) == ("outvote-out", [], "new")
+    assert run("report", "again", "--fail-on", "new")[0] == 0, "the run's own baseline is kept"
+    empty = Path("empty.json")
+    empty.write_text('{"findings": []}')
+    assert run("report", "again", "--fail-on", "new", "--baseline", "empty.json")[0] == 1
+    for wrong, message in (
+        (("--fail-on", "new"), "name it with --baseline DIR"),
+        (("--baseline", "nowhere"), "--baseline nowhere: there is no nowhere"),
+        (("--baseline", "outvote.toml"), "outvote.toml is no result of outvote"),
+    ):
+        code, said = run(*CHECK, *wrong)
+        assert code == 2
+        assert message in said
 
 
 def test_a_campaign_and_its_report_go_through_the_gate(run: Run) -> None:

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import attr
+import junitparser
 import pytest
+import sarif_om
+import yaml
 
 import report_example
 from every_command import RESULTS
+from outvote.cli import _parser
 from outvote.findings.gate import STRICT, Gate
 from outvote.findings.known import Known, KnownFile
 from outvote.report import rendered
 
+ROOT = Path(__file__).parent.parent
 BUG, OTHER = "9f2c5a7be013", "0123456789ab"
 KNOWN = Gate(KnownFile(Path("known.toml"), (Known(BUG, "we wait", "https://example.org/7"),)))
 
@@ -181,3 +189,108 @@ def test_where_nothing_is_judged_nothing_fails(tmp_path: Path) -> None:
     for name in ("coverage", "report"):
         assert list(cases(RESULTS[name], tmp_path)) == ["the run came to its end"]
         assert read_sarif(RESULTS[name], tmp_path)["results"] == []
+
+
+# Read by others
+
+# The classes are generated from the schema of the OASIS standard; which one holds which key is
+# written here, as the classes do not tell.
+SARIF: dict[str, type[Any]] = {
+    "runs": sarif_om.Run,
+    "tool": sarif_om.Tool,
+    "driver": sarif_om.ToolComponent,
+    "rules": sarif_om.ReportingDescriptor,
+    "shortDescription": sarif_om.MultiformatMessageString,
+    "automationDetails": sarif_om.RunAutomationDetails,
+    "invocations": sarif_om.Invocation,
+    "results": sarif_om.Result,
+    "message": sarif_om.Message,
+    "locations": sarif_om.Location,
+    "physicalLocation": sarif_om.PhysicalLocation,
+    "artifactLocation": sarif_om.ArtifactLocation,
+    "region": sarif_om.Region,
+    "suppressions": sarif_om.Suppression,
+}
+FREE = ("properties", "partialFingerprints")  # hold any keys
+RENAMED = {"state": "status"}  # of a suppression (3.35.3), after the classes were generated
+
+
+def hold_against_the_standard(value: Any, made: type[Any], where: str) -> int:
+    """Every key is one of the object's, and none that it needs is missing; how many were seen."""
+    names = {f.metadata["schema_property_name"]: f for f in made.__attrs_attrs__}
+    fields = {RENAMED.get(name, name): field for name, field in names.items()}
+    assert value.keys() - {"$schema"} <= fields.keys(), f"{where}: {value.keys() - fields.keys()}"
+    needed = {name for name, field in fields.items() if field.default is attr.NOTHING}
+    assert needed <= value.keys(), f"{where} lacks {needed - value.keys()}"
+    seen = 1
+    for key, inner in value.items():
+        items = inner if isinstance(inner, list) else [inner]
+        for item in items:
+            if isinstance(item, dict) and key not in FREE:
+                seen += hold_against_the_standard(item, SARIF[key], f"{where}.{key}")
+    return seen
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_sarif_has_the_objects_of_the_standard(name: str, tmp_path: Path) -> None:
+    log = json.loads(rendered("sarif", RESULTS[name], tmp_path))
+    assert log["version"] == "2.1.0"
+    assert hold_against_the_standard(log, sarif_om.SarifLog, "log") > 4
+
+
+def test_sarif_of_known_and_new_findings_has_them_too(tmp_path: Path) -> None:
+    log = json.loads(rendered("sarif", KNOWN.judged(report_example.inconsistent()), tmp_path))
+    assert hold_against_the_standard(log, sarif_om.SarifLog, "log") > 12
+    assert any("suppressions" in found for found in log["runs"][0]["results"])
+    del log["runs"][0]["tool"]
+    with pytest.raises(AssertionError, match=r"lacks .'tool'"):
+        hold_against_the_standard(log, sarif_om.SarifLog, "log")
+
+
+# The attributes and elements of the schema that Jenkins publishes for what it reads.
+ATTRIBUTES = {
+    "testsuites": {"name", "time", "tests", "failures", "disabled", "errors", "skipped"},
+    "testsuite": set("name tests failures errors time disabled skipped timestamp hostname".split())
+    | {"id", "package", "file", "log", "url", "version", "group"},
+    "testcase": {"name", "assertions", "time", "classname", "status", "class", "file", "line"},
+    "failure": {"type", "message"},
+    "error": {"type", "message"},
+    "skipped": {"type", "message"},
+    "system-out": set(),
+}
+CHILDREN = {
+    "testsuites": {"testsuite"},
+    "testsuite": {"properties", "testcase", "system-out", "system-err"},
+    "testcase": {"skipped", "error", "failure", "system-out", "system-err", "properties"},
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_junit_has_what_jenkins_knows_and_another_reader_counts_the_same(
+    name: str, tmp_path: Path
+) -> None:
+    text = rendered("junit", RESULTS[name], tmp_path)
+    root = ElementTree.fromstring(text)
+    for element in root.iter():
+        assert element.attrib.keys() <= ATTRIBUTES[element.tag]
+        assert {child.tag for child in element} <= CHILDREN.get(element.tag, set())
+    read = junitparser.JUnitXml.fromstring(text.encode())
+    told = (read.tests, read.failures, read.errors, read.skipped)
+    read.update_statistics()
+    assert told == (read.tests, read.failures, read.errors, read.skipped)
+
+
+def test_the_action_runs_a_command_that_there_is() -> None:
+    action = yaml.safe_load((ROOT / "action.yml").read_text())
+    named = set(re.findall(r"inputs\.([\w-]+)", (ROOT / "action.yml").read_text()))
+    assert named == action["inputs"].keys()
+    (run,) = [step["run"] for step in action["runs"]["steps"] if "outvote $" in step.get("run", "")]
+    assert "--out" in run
+    guide = (ROOT / "docs" / "gate.md").read_text()
+    for name, told in action["inputs"].items():
+        assert f"| `{name}` |" in guide
+        assert told.get("required") or f"`{told['default']}` |" in guide
+    for block in re.findall(r"```yaml\n(.*?)```", guide, flags=re.DOTALL):
+        assert yaml.safe_load(block)
+    (example,) = re.findall(r"command: (.+)", guide)
+    _parser().parse_args([*shlex.split(example), "--quiet", "--out", "o"])

@@ -41,6 +41,7 @@ class CheckOptions(_Worker, total=False):
     jobs: int
     known: PathLike
     fail_on: str
+    baseline: PathLike
     metric: Names
     k: int
     class_threshold: float
@@ -70,6 +71,7 @@ class FuzzOptions(_Worker, total=False):
     find_links: Texts
     known: PathLike
     fail_on: str
+    baseline: PathLike
     minimise: float
     confirm: int
     search: str

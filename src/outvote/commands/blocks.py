@@ -191,7 +191,11 @@ def add_fail_on(group: Group, default: str | None = "any") -> None:
         "--fail-on",
         choices=FAIL_ON,
         default=default,
-        help="what exits 1: bug; difference, or bug; any but rounding; never; default: %(default)s",
+        help="what exits 1: bug; difference, or bug; any but rounding; new, which is any that "
+        "--baseline has not; never; default: %(default)s",
+    )
+    group.add_argument(
+        "--baseline", type=Path, metavar="DIR", help="an earlier run: what it found does not exit 1"
     )
 
 
@@ -319,10 +323,15 @@ def custom_of(options: argparse.Namespace) -> Path | None:
 
 def gate_of(options: argparse.Namespace, folder: Path) -> Gate:
     """The gate that the options describe; `folder` is that of outvote.toml."""
+    from outvote.findings.baseline import load_baseline
     from outvote.findings.gate import Gate
     from outvote.findings.known import load_known
 
-    return Gate(load_known(options.known, folder), getattr(options, "fail_on", None) or "any")
+    fail_on = getattr(options, "fail_on", None) or "any"
+    baseline = load_baseline(getattr(options, "baseline", None))
+    if fail_on == "new" and baseline.path is None:
+        raise UsageError("--fail-on new compares with an earlier run; name it with --baseline DIR")
+    return Gate(load_known(options.known, folder), fail_on, baseline)
 
 
 def known_of(options: argparse.Namespace) -> dict[str, Target]:

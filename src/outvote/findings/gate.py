@@ -10,18 +10,19 @@ from typing import Any
 from packaging.utils import canonicalize_name
 
 from outvote.core.requirements import version_of
+from outvote.findings.baseline import NO_BASELINE, Baseline
 from outvote.findings.known import NOTHING_KNOWN, Known, KnownFile, Until, known_of
 
 Data = dict[str, Any]
 
-FAIL_ON = ("bug", "difference", "any", "never")
+FAIL_ON = ("bug", "difference", "any", "new", "never")
 _COUNTED = {"bug": ("bug",), "difference": ("bug", "difference"), "never": ()}
 _HARMLESS = ("precision", "unsupported")  # explained: not even `any` counts them
 
 
 def counts(triage: str, fail_on: str) -> bool:
     """Whether a finding of this triage fails the run, if it is not known."""
-    return triage not in _HARMLESS if fail_on == "any" else triage in _COUNTED[fail_on]
+    return triage in _COUNTED[fail_on] if fail_on in _COUNTED else triage not in _HARMLESS
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class Gate:
 
     known: KnownFile = NOTHING_KNOWN
     fail_on: str = "any"
+    baseline: Baseline = NO_BASELINE
 
     def judged(self, result: Data) -> Data:
         """The result with every known finding marked, and what fails the run."""
@@ -44,7 +46,8 @@ class Gate:
         findings = [
             {**f, "known": _mark(silencing.get(f["fingerprint"]))} for f in result["findings"]
         ]
-        new = [finding for finding in findings if finding["known"] is None]
+        unknown = [finding for finding in findings if finding["known"] is None]
+        new = [f for f in unknown if f["fingerprint"] not in self.baseline.fingerprints]
         failing = [f["fingerprint"] for f in new if counts(f["triage"], self.fail_on)]
         spared = sum(counts(f["triage"], "any") for f in new) - len(failing)
         stale = [] if result.get("interrupted") else self._stale(findings)
@@ -55,11 +58,13 @@ class Gate:
             "gate": {
                 "fail_on": self.fail_on,
                 "known_file": str(self.known.path) if self.known.path else None,
+                "baseline": str(self.baseline.path) if self.baseline.path else None,
                 "failing": failing,
                 "stale": [_told(entry) for entry in stale],
                 "expired": [_told(entry) for entry in over.values()],
                 "notes": [
-                    *_counted(len(findings) - len(new), f"known ({self.known.path})"),
+                    *_counted(len(findings) - len(unknown), f"known ({self.known.path})"),
+                    *_counted(len(unknown) - len(new), f"in the baseline ({self.baseline.path})"),
                     *(f"{_named(e)} counts again: {e.until} is reached" for e in over.values()),
                     *(f"{_named(e)} did not appear: the entry is stale" for e in stale),
                     *_counted(spared, f"not counted by --fail-on {self.fail_on}"),
@@ -73,6 +78,8 @@ class Gate:
             "fail_on": self.fail_on,
             "known_file": str(self.known.path) if self.known.path else None,
             "known": [_told(entry) for entry in self.known.entries],
+            "baseline": str(self.baseline.path) if self.baseline.path else None,
+            "old": sorted(self.baseline.fingerprints),
         }
 
     @staticmethod
@@ -80,7 +87,10 @@ class Gate:
         """The gate that `stored` made it of."""
         path = data["known_file"]
         entries = [known_of(entry) for entry in data["known"]]
-        return Gate(KnownFile(Path(path) if path else None, tuple(entries)), data["fail_on"])
+        known = KnownFile(Path(path) if path else None, tuple(entries))
+        folder = data.get("baseline")
+        old = Baseline(Path(folder) if folder else None, frozenset(data.get("old", ())))
+        return Gate(known, data["fail_on"], old)
 
     def _stale(self, findings: Sequence[Data]) -> list[Known]:
         """Entries that nothing needed. Not asked after a stop: what did not show may be there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from outvote.findings.baseline import Baseline
 from outvote.findings.known import KnownFile
 
 
@@ -15,6 +16,7 @@ class ReportJob:
     out: Path
     known: KnownFile | None = None  # instead of those that the run was held against
     fail_on: str | None = None
+    baseline: Baseline | None = None
     judges: bool = False  # whether findings fail this run, and not only that one
 
 

@@ -50,6 +50,7 @@ def add(commands: Any) -> None:
 def job_of(options: argparse.Namespace) -> ReportJob | CompareJob:
     """What the options ask for: the reports of one folder, or a comparison of campaigns."""
     from outvote.commands.report.job import CompareJob, ReportJob
+    from outvote.findings.baseline import load_baseline
     from outvote.findings.known import load_known
 
     folders: tuple[Path, ...] = tuple(options.folders)
@@ -60,8 +61,12 @@ def job_of(options: argparse.Namespace) -> ReportJob | CompareJob:
                 f"one are written into its own folder, {folders[0]}"
             )
         known = load_known(options.known, Path()) if options.known is not None else None
-        return ReportJob(folders[0], known, options.fail_on, judges=options.fail_on is not None)
-    if options.fail_on is not None or options.known is not None:
-        raise UsageError("--fail-on and --known judge one campaign; several are only compared")
+        baseline = load_baseline(options.baseline) if options.baseline is not None else None
+        judges = options.fail_on is not None
+        return ReportJob(folders[0], known, options.fail_on, baseline, judges=judges)
+    if any(given is not None for given in (options.fail_on, options.known, options.baseline)):
+        raise UsageError(
+            "--fail-on, --known and --baseline judge one campaign; several are only compared"
+        )
     first = folders[0].absolute()
     return CompareJob(folders, options.out or first.with_name(f"{first.name}-compared"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from outvote.commands.record import recording, written
@@ -30,11 +29,19 @@ def _again(job: ReportJob) -> dict[str, Any]:
     """Findings are held against the gate that the run had, or against what is given instead."""
     last = last_run(job.out)
     gate = None if last.started.gate is None else Gate.restored(last.started.gate)
-    if gate is None and (job.known or job.fail_on):
+    if gate is None and (job.known or job.fail_on or job.baseline):
         raise UsageError(
-            f"--known and --fail-on judge findings, and `outvote {last.started.command}` in "
-            f"{job.out} has none; leave them out"
+            "--known, --baseline and --fail-on judge findings, and "
+            f"`outvote {last.started.command}` in {job.out} has none; leave them out"
         )
     if gate is not None:
-        gate = replace(gate, known=job.known or gate.known, fail_on=job.fail_on or gate.fail_on)
+        gate = Gate(
+            job.known or gate.known,
+            job.fail_on or gate.fail_on,
+            job.baseline or gate.baseline,
+        )
+        if gate.fail_on == "new" and gate.baseline.path is None:
+            raise UsageError(
+                "--fail-on new compares with an earlier run; name it with --baseline DIR"
+            )
     return written(last.result, job.out, gate)
