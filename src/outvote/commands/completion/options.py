@@ -11,7 +11,7 @@ from outvote.commands.codes import exit_codes
 if TYPE_CHECKING:
     from outvote.commands.completion.job import CommandWords, CompletionJob
 
-PLACE = 120
+PLACE = 125
 SHELLS = ("bash", "zsh", "fish")
 _EXAMPLES = """\
 examples:
