@@ -292,11 +292,12 @@ def test_a_cause_is_told_apart_by_what_the_layer_reads_and_by_what_it_complains_
     assert not floats.covers(floats.but(proof=None, title="torch fails in 'p_7': KeyError: x"))
 
 
-def test_listed_differences_name_layers_reasons_and_sources() -> None:
+@pytest.mark.parametrize("name", ["keras", "onnx"])
+def test_listed_differences_name_layers_reasons_and_sources(name: str) -> None:
     from outvote.triage.differences import differences_of
 
-    assert differences_of("keras")
-    for entry in differences_of("keras"):
+    assert differences_of(name)
+    for entry in differences_of(name):
         assert entry.layers
         assert entry.link.startswith("https://")
         assert set(entry.kinds) <= {"inconsistency", "nan", "shape"}

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+import numpy as np
+
+from outvote.core.arrays import Array
 from outvote.core.dialect import dialect
 from outvote.core.specimen import Specimen
 from outvote.judge.observation import Observation
@@ -22,6 +25,8 @@ class Difference:
     reason: str
     link: str
     parameters: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    reads_nan: bool = False  # only where an input holds NaN
+    off_by_one: bool = False  # only where whole numbers differ by one at most
 
     @property
     def text(self) -> str:
@@ -33,7 +38,27 @@ class Difference:
             layer.kind in self.layers
             and seen.kind in self.kinds
             and all(layer.config.get(k) in values for k, values in self.parameters.items())
+            and (not self.reads_nan or any(map(_holds_nan, specimen.inputs)))
+            and (not self.off_by_one or _is_off_by_one(seen))
         )
+
+
+def _holds_nan(array: Array) -> bool:
+    return array.dtype.kind == "f" and bool(np.isnan(array).any())
+
+
+def _is_off_by_one(seen: Observation) -> bool:
+    """Whether targets give whole numbers that are the same but for the last unit."""
+    first, *others = (found.arrays for found in seen.outputs.values())
+    return all(
+        a.shape == b.shape and a.dtype.kind in "iu" and _apart(a, b) <= 1
+        for arrays in others
+        for a, b in zip(first, arrays, strict=False)
+    )
+
+
+def _apart(a: Array, b: Array) -> float:
+    return float(np.max(np.abs(a.astype(np.float64) - b.astype(np.float64)), initial=0.0))
 
 
 def listed(specimen: Specimen, seen: Observation) -> Difference | None:
@@ -58,6 +83,8 @@ def differences_of(spoken: str) -> tuple[Difference, ...]:
             entry["reason"],
             entry["link"],
             entry.get("parameters", {}),
+            entry.get("reads_nan", False),
+            entry.get("off_by_one", False),
         )
         for entry in found
     )

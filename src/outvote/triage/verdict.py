@@ -54,7 +54,8 @@ def _misshapen(asked: Inquiry) -> tuple[str, ...]:
 
 
 def _wrong(asked: Inquiry) -> tuple[str, ...]:
-    return asked.wrong
+    """Without those whom float32 excuses, beside others whom nothing does."""
+    return tuple(n for n in asked.wrong if n not in asked.narrow_by_nature)
 
 
 # What rows ask, where it takes more than one question.
@@ -288,6 +289,13 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
         lambda q: bool(q.wrong) and len(q.declared) == len(q.wrong),
         "precision",
         "{against} {settings}, which explains it.",
+    ),
+    DecisionRow(
+        "narrow-by-nature",
+        "who is wrong in float64 is no target that computes in it, and is right to float32",
+        lambda q: bool(q.wrong) and len(q.narrow_by_nature) == len(q.wrong),
+        "precision",
+        "{against} {wrong} takes float64 and computes in float32, which explains it.",
     ),
     DecisionRow(
         "float64",

@@ -34,10 +34,33 @@ _MOST_CUT = 3  # graphs that look alike as a whole, and are cut
 _LONG = 1.0  # seconds of sifting between two cuts
 _OPSETS = (17, 17, 17, 13, 21)  # 17 is read by all; the others mostly
 
+# What jumps where its input moves a little: behind rounding, values of the whole say nothing.
+_JUMPS = frozenset(
+    "And ArgMax ArgMin Cast CastLike Ceil Div DynamicQuantizeLinear Equal Floor GatherElements "
+    "Greater GreaterOrEqual GridSample Hardmax Less LessOrEqual MaxRoiPool Mod NonMaxSuppression "
+    "NonZero Not OneHot Or QLinearConv QLinearMatMul QuantizeLinear Reciprocal Resize RoiAlign "
+    "Round Shrink Sign ThresholdedRelu TopK Unique Where Xor".split()
+)
+
 
 def open_sieve(pool: Pool, targets: Sequence[Target], reader: str, seed: int) -> CampaignSieve:
     """A sieve on these targets; slow ones get a sample, and what the others suspect."""
     return CampaignSieve(pool, targets, reader, seed)
+
+
+@dataclass
+class _Nodes:
+    """A graph's nodes, each alone: on which targets part, and what operators there are."""
+
+    parted: list[SuspectCase] = field(default_factory=list)
+    operators: set[str] = field(default_factory=set)
+
+
+def _whole(one: PartedGraph, key: CauseKey, nodes: _Nodes) -> tuple[SuspectCase, ...]:
+    """The graph itself, unless rounding in one node makes another one jump."""
+    if nodes.operators & _JUMPS and key.family.endswith(": values"):
+        return ()
+    return (SuspectCase(key, one.case.proto, tuple(one.case.feeds)),)
 
 
 @dataclass
@@ -92,7 +115,7 @@ class CampaignSieve:
                 chosen.append((one, key))
         cut = self._nodes([one for one, _ in chosen]) if chosen else []
         found = {
-            one.number: tuple(nodes) or (SuspectCase(key, one.case.proto, tuple(one.case.feeds)),)
+            one.number: tuple(nodes.parted) or _whole(one, key, nodes)
             for (one, key), nodes in zip(chosen, cut, strict=True)
         }
         return tuple(
@@ -100,9 +123,9 @@ class CampaignSieve:
             for one, key in zip(parted, keys, strict=True)
         )
 
-    def _nodes(self, parted: Sequence[PartedGraph]) -> list[list[SuspectCase]]:
+    def _nodes(self, parted: Sequence[PartedGraph]) -> list[_Nodes]:
         """Of each graph the nodes that part targets when they are alone."""
-        found: list[list[SuspectCase]] = [[] for _ in parted]
+        found = [_Nodes() for _ in parted]
         packed = packed_cases([one.case for one in parted])
         shown = ask_settled(self.pool, self.reader, ExposeGraphs(cases=packed))
         if not shown.ok:
@@ -114,9 +137,10 @@ class CampaignSieve:
         cases, origins = cases_in(cut.reply.cases), cut.reply.origins
         for case, place, answers in zip(cases, origins, self._alone(cases, origins, parted),
                                         strict=True):  # fmt: skip
+            found[place].operators.update(case.leaves)
             if is_parted(answers):
                 key = key_of(case, answers)
-                found[place].append(SuspectCase(key, case.proto, tuple(case.feeds)))
+                found[place].parted.append(SuspectCase(key, case.proto, tuple(case.feeds)))
         return found
 
     def _tensors(self, exposed: Array, count: int) -> list[GraphAnswer]:

@@ -12,6 +12,7 @@ from outvote.core.arrays import Array
 from outvote.core.model import Layer, Weight
 from outvote.core.specimen import Specimen
 from outvote.dialects.onnx.layers import parameters
+from outvote.dialects.onnx.nouns.attributes import illegal
 from outvote.triage.reductions import (
     Builder,
     Reduction,
@@ -41,6 +42,8 @@ def smaller_attributes(specimen: Specimen, builder: Builder) -> Iterator[Specime
     for layer in _few(specimen):
         for key, value in parameters(layer).items():
             for smaller in _smaller(value):
+                if smaller in illegal(layer.kind, key, value):
+                    continue
                 yield specimen.with_layer(replace(layer, config={**layer.config, key: smaller}))
 
 

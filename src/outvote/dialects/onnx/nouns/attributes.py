@@ -158,6 +158,7 @@ BY_OPERATOR: Mapping[tuple[str, str], AttributeValues] = {
     ("ScatterND", "reduction"): _choice("none", "add", "mul", max=18, min=18),
     ("CausalConvWithState", "activation"): _choice("none", "silu", "swish"),
     ("LinearAttention", "update_rule"): _choice("linear", "gated", "delta", "gated_delta"),
+    ("LpNormalization", "p"): _counts(2, 1),
     ("LRN", "alpha"): _numbers(1e-4, 0.5, corners=(1.0, 2.0)),
     ("Softmax", "axis"): AttributeValues("axis", (-1, 0, 1), (-2, 2)),
 }

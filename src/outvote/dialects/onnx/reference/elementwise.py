@@ -94,6 +94,8 @@ def _clip(call: NodeCall) -> list[Array]:
         low, high = call.get("min"), call.get("max")
     else:
         low, high = call.arg(1), call.arg(2)
+        if (low is None or high is None) and np.isinf(x).any():
+            raise Uncovered("an end that is the type's largest number")
     x = x if low is None else np.where(x < low, low, x)
     return [x if high is None else np.where(x > high, high, x)]
 

@@ -144,6 +144,14 @@ def _pad(call: NodeCall) -> list[Array]:
     return [np.pad(x, widths, constant_values=0 if value is None else value.reshape(()).item())]
 
 
+def _nonzero(call: NodeCall) -> list[Array]:
+    """Indices of a number without a dimension have no rows, other than NumPy's: so ONNX says."""
+    x = call.need(0)
+    if not x.ndim:
+        return [np.zeros((0, int(x != 0)), np.int64)]
+    return [np.array(np.nonzero(x), np.int64)]
+
+
 OPERATORS: dict[str, Formula] = {
     "Identity": _identity,
     "Dropout": _dropout,
@@ -160,4 +168,5 @@ OPERATORS: dict[str, Formula] = {
     "Expand": _expand,
     "Tile": _tile,
     "Pad": _pad,
+    "NonZero": _nonzero,
 }

@@ -37,7 +37,8 @@ _LEVELS = {
 _SILENT = 4
 _GAPS = re.compile(
     r"NOT_IMPLEMENTED|NotImplemented|Opset \d+ is under development|"
-    r"is not a registered function/op|Unsupported model IR version"
+    r"is not a registered function/op|Unsupported model IR version|"
+    r"(?:is|are|was|not yet|currently) not supported|[Nn]ot supported (?:for|with|yet)"
 )
 
 

@@ -22,7 +22,7 @@ from outvote.worker.main import Context
 # A layer tells its types with `getTypes`: it fails for those that it has not.
 _GAPS = re.compile(
     r"not supported|[Uu]nsupported|only \w+ is supported|[Nn]ot implemented|"
-    r"StsNotImplemented|\(-213:|::getTypes\("
+    r"StsNotImplemented|\(-213:|::getTypes\(|(?:type|depth)\(\) == CV_"
 )
 
 

@@ -157,6 +157,8 @@ def loss(d: NodeDraw) -> NewNode:
     """Labels stay within the classes, or are those that are to be ignored."""
     scores = d.least(2)
     classes = scores.size(1)
+    if not classes:
+        raise Unfit("there are no classes")
     shape = [n for axis, n in enumerate(scores.sizes) if axis != 1]
     labels = d.sketch.numbers.integers(0, classes, shape)
     settings = d.settings("reduction")
