@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any
 
@@ -55,14 +56,14 @@ def job_of(model: Path, data: Path, misdeed: str = "") -> FuzzJob:
 
 
 def looks(name: str, job: FuzzJob, times: int) -> Iterator[tuple[Judged, Conclusion]]:
-    """What an oracle makes of a model that is run again and again."""
+    """What an oracle makes of a model that was run three times, shown to it again and again."""
     with LocalPool(job.targets) as pool:
         pool.start()
         runner = Runner(pool, list(pool.targets))
         (seed,) = read_seeds(pool, job)
         oracle = all_oracles()[name].create(runner, pool.targets)
-        for _ in range(times):
-            judged = judged_of(runner, seed, job)
+        seen = [judged_of(runner, seed, job) for _ in range(3)]
+        for judged in islice(cycle(seen), times):
             yield judged, oracle.look(seed, seed.case.model, judged)
 
 

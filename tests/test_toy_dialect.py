@@ -51,7 +51,9 @@ def outvote(folder: Path, *arguments: str, fault: str = "") -> tuple[int, dict[s
 
 def test_the_dialect_is_found_by_its_folder_and_by_the_suffix(toy: Path) -> None:
     assert dialect_of(toy).name == "toy"
-    assert dialect("toy").reference is not None
+    own = dialect("toy").reference
+    assert own is not None
+    assert own.reference is not reference_of_keras
     with pytest.raises(UsageError, match="the dialect toy has no mutate: mutating models is not"):
         _ = dialect("toy").mutation
 
@@ -68,7 +70,10 @@ def test_a_fault_is_accused_localised_judged_made_small_and_proved(
 ) -> None:
     code, result = outvote(tmp_path, "check", str(toy), fault=op)
     assert code == 1
-    (found,) = [f for f in result["findings"] if f["triage"] == "bug"]
+    bugs = [f for f in result["findings"] if f["triage"] == "bug"]
+    if op == "Softmax":  # Keras has one too, and on two rows means another thing by it
+        assert bugs == result["findings"]
+    (found,) = bugs
     assert (found["accused"], found["layer_kind"]) == ("odd", op)
     first = next(node["name"] for node in NODES if node["op"] == op)
     assert found["layer"] == first
@@ -81,16 +86,6 @@ def test_a_fault_is_accused_localised_judged_made_small_and_proved(
         done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
         assert done.returncode == 1, done.stdout + done.stderr
         assert "odd gives something else" in done.stderr
-
-
-def test_keras_never_judges_a_toy(toy: Path, tmp_path: Path) -> None:
-    """Both have a Softmax; on two rows they mean different things by it."""
-    own, keras = dialect("toy").reference, reference_of_keras
-    assert own is not None
-    code, result = outvote(tmp_path, "check", str(toy), fault="Softmax")
-    assert code == 1
-    assert [f["triage"] for f in result["findings"]] == ["bug"]
-    assert keras is not own.reference
 
 
 def test_a_campaign_uses_the_rules_that_need_no_dialect(toy: Path, tmp_path: Path) -> None:

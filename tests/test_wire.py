@@ -55,7 +55,7 @@ from outvote.targets.choose import find_target
 from outvote.worker.main import Context, Refused
 from outvote.worker.scripts import run_script
 
-SHORT = Limits(start_seconds=60, silence_seconds=4)
+SHORT = Limits(start_seconds=60, silence_seconds=2)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from outvote.run.pool import Pool
 from outvote.run.process import Limits
 
 LIMITS = Limits(start_seconds=60, silence_seconds=60, memory_bytes=300 << 20)
-IMPATIENT = replace(LIMITS, silence_seconds=3)
+IMPATIENT = replace(LIMITS, silence_seconds=2)
 
 
 @pytest.fixture
@@ -43,45 +43,47 @@ MISDEEDS = {
     "exit": (Outcome.CRASH, "exited with code 3"),
     "kill": (Outcome.MEMORY, "SIGKILL"),
     "memory": (Outcome.MEMORY, "more than the limit of 300 MiB"),
-    "hang": (Outcome.HANG, "no progress for 3 s"),
+    "hang": (Outcome.HANG, "no progress for 2 s"),
     "garbage": (Outcome.GARBAGE, "expected a message"),
     "unfit": (Outcome.GARBAGE, "Ran lacks 'outputs'"),
-    "half": (Outcome.HANG, "no progress for 3 s"),
+    "half": (Outcome.HANG, "no progress for 2 s"),
     "torn": (Outcome.CRASH, "exited with code 3"),
-    "spin": (Outcome.HANG, "no progress for 3 s"),
+    "spin": (Outcome.HANG, "no progress for 2 s"),
     "brood": (Outcome.MEMORY, "more than the limit of 300 MiB"),
     "error": (Outcome.ERROR, "ValueError: the fake target was told to raise"),
     "unsupported": (Outcome.UNSUPPORTED, "NotImplementedError"),
 }
 
 
-@pytest.mark.parametrize("misdeed", MISDEEDS)
+# Those that have to be waited for, or started, wait and start side by side.
+HANGS = tuple(name for name, (outcome, _) in MISDEEDS.items() if outcome is Outcome.HANG)
+GROUPS = [HANGS, *((name,) for name in MISDEEDS if name not in HANGS)]
+
+
+@pytest.mark.parametrize("misdeeds", GROUPS, ids=" ".join)
 def test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(
-    fake_model: Path, misdeed: str
+    fake_model: Path, misdeeds: tuple[str, ...]
 ) -> None:
-    outcome, says = MISDEEDS[misdeed]
-    limits = IMPATIENT if outcome is Outcome.HANG else LIMITS
-    with LocalPool([fake("honest"), fake("bad", f"{misdeed}:d2")], limits=limits) as pool:
+    bad = [fake(misdeed, f"{misdeed}:d2") for misdeed in misdeeds]
+    limits = IMPATIENT if set(misdeeds) & set(HANGS) else LIMITS
+    with LocalPool([fake("honest"), *bad], limits=limits) as pool:
         pool.start()
-        runs = run_once(pool, fake_model)
-        assert runs["honest"].ok
-        assert runs["bad"].outcome is outcome
-        assert says in runs["bad"].message
-        assert runs["bad"].layer == "d2"
-        # The next request finds a living worker, not the corpse of the last.
-        again = run_once(pool, fake_model)
-        assert again["bad"].outcome is outcome
-        assert again["honest"].ok
-        assert again["bad"].layer == "d2"
+        # The second request finds a living worker, not the corpse of the first.
+        for runs in (run_once(pool, fake_model), run_once(pool, fake_model)):
+            assert runs["honest"].ok
+            for misdeed in misdeeds:
+                outcome, says = MISDEEDS[misdeed]
+                assert (runs[misdeed].outcome, runs[misdeed].layer) == (outcome, "d2")
+                assert says in runs[misdeed].message
         # What hung is not asked again: it would cost the same wait.
-        died = outcome.is_death and outcome is not Outcome.HANG
-        assert pool.restarts == {"honest": 0, "bad": int(died)}
+        died = {name for name in misdeeds if MISDEEDS[name][0].is_death} - set(HANGS)
+        assert pool.restarts == {name: int(name in died) for name in pool.targets}
 
 
-@pytest.mark.parametrize("misdeed", ["crash", "spin"])
 @pytest.mark.usefixtures("_started")
-def test_a_misdeed_of_a_worker_that_was_started_is_the_same(fake_model: Path, misdeed: str) -> None:
-    test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(fake_model, misdeed)
+def test_misdeeds_of_workers_that_were_started_are_the_same(fake_model: Path) -> None:
+    together = ("crash", "spin")
+    test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(fake_model, together)
 
 
 def test_a_flood_on_standard_output_neither_blocks_nor_fills_memory(fake_model: Path) -> None:
@@ -94,7 +96,7 @@ def test_a_flood_on_standard_output_neither_blocks_nor_fills_memory(fake_model: 
 
 
 def test_slow_is_not_stuck(fake_model: Path) -> None:
-    """Five layers of a second each: every step forward renews a patience of three."""
+    """Five layers of 0.6 s each: every step forward renews a patience of two seconds."""
     with LocalPool([fake("slow", "slow:every")], limits=IMPATIENT) as pool:
         pool.start()
         run = run_once(pool, fake_model)["slow"]

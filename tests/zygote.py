@@ -151,8 +151,11 @@ def _live(parent: int, environment: dict[str, str], fd: int, writes: int) -> Non
     for source, number in ((null, 0), (writes, 1), (writes, 2)):
         os.dup2(source, number)
     os.close(writes)
-    os.environ.clear()
-    os.environ.update(environment)
+    for name in os.environ.keys() - environment.keys():
+        del os.environ[name]
+    for name, value in environment.items():
+        if os.environ.get(name) != value:  # most are as they were: to set them costs
+            os.environ[name] = value
     from outvote import dialects
     from outvote.worker.main import serve
 

@@ -281,7 +281,7 @@ def _spin(outputs: list[Array]) -> list[Array]:
 
 
 def _slow(outputs: list[Array]) -> list[Array]:
-    time.sleep(1)
+    time.sleep(0.6)
     return outputs
 
 
