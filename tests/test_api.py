@@ -43,7 +43,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def lie(fake_model: Path) -> api.Result:
-    return api.check(fake_model, inputs(), targets=["a", "b", "c"], confirm=0)
+    return api.check(fake_model, inputs(), targets=["a", "b", "c"], confirm=0, minimise=0)
 
 
 def inputs(count: int = 4) -> np.ndarray:

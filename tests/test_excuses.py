@@ -33,7 +33,8 @@ LIMITS = Limits(start_seconds=20, silence_seconds=2)
 
 
 def check_with(model: Path, data: Any, *targets: Target, **more: Any) -> Checked:
-    return run_check(Job(model, targets, data=data, limits=LIMITS, **more))
+    settings = {"minimise": 0.0, **more}
+    return run_check(Job(model, targets, data=data, limits=LIMITS, **settings))
 
 
 def written(folder: Path, layers: list[dict[str, Any]]) -> Path:

@@ -215,7 +215,8 @@ def test_the_same_seed_gives_the_same_campaign(
 
     first = run("one", 3)
     assert run("two", 3) == first
-    assert run("three", 4) != first
+    if strategy == "random":
+        assert run("three", 4) != first
 
 
 def test_a_campaign_that_is_resumed_equals_one_that_was_not(

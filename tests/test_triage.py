@@ -190,7 +190,7 @@ def test_weights_are_fitted_to_any_shape(old: list[int], new: list[int]) -> None
 # Numbers that one can type.
 
 
-@settings(max_examples=200)
+@settings(max_examples=60)
 @given(
     st.lists(st.floats(width=32, allow_nan=True, allow_infinity=True), min_size=1, max_size=12),
     st.sampled_from(["float32", "float64", "float16"]),
