@@ -6,13 +6,13 @@ CLASSIC := keras==2.1.4/tensorflow,keras==2.1.4/theano,keras==2.1.5/theano,keras
 
 .PHONY: demo test checked quick classic floor lint dist docs setup clean
 
-demo: setup
+demo: .venv/demo
 	$(BIN)/python examples/digits.py demo-out
 	@echo; echo "== A network trained on scikit-learn's digits, on all installed targets =="
 	$(BIN)/outvote check demo-out/digits.keras --data demo-out/digits.npz --out demo-out/released
 	@echo; echo "== The same, with CRADLE's batch-normalisation bug planted in one target =="
 	$(BIN)/outvote check demo-out/digits.keras --data demo-out/digits.npz --out demo-out/patched \
-		--config examples/outvote.toml --targets patched,jax,torch,openvino \
+		--config examples/outvote.toml --targets patched,jax,openvino,numpy \
 		|| [ $$? -eq 1 ]
 	@echo; echo "Open these in a browser:"
 	@echo "  demo-out/released/report.html"
@@ -60,7 +60,18 @@ dist: setup
 	rm -rf build dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
+# The guides as a site, in site/. Warnings are errors.
+docs: setup
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
 setup: .venv/installed
+
+# What the demo needs: small libraries, which the whole set-up brings too.
+.venv/demo: pyproject.toml constraints.txt
+	[ -e .venv/installed ] || $(PYTHON) -m venv .venv
+	[ -e .venv/installed ] || $(BIN)/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints.txt -e '.[jax,openvino,onnx,zoo]'
+	touch $@
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "outvote needs Python 3.11 or newer; set PYTHON=...")'
@@ -69,4 +80,4 @@ setup: .venv/installed
 	touch $@
 
 clean:
-	rm -rf .venv .venv-floor demo-out .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .venv-floor build dist site demo-out .mypy_cache .ruff_cache .pytest_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 from outvote.cli import main
 from outvote.core.version import VERSION
+from outvote.targets.choose import known_targets
 from test_toy_dialect import NODES
 
 ROOT = Path(__file__).parent.parent
@@ -158,3 +160,43 @@ def test_the_wheel_alone_checks_a_model_on_numpy(wheel: Path, tmp_path: Path) ->
     assert "in tests: neither pytest nor hypothesis" in told
     script = tmp_path / "venv" / "bin" / "outvote"
     assert subprocess.run([script, "--version"], capture_output=True, text=True, env=env).stdout
+
+
+@pytest.mark.frameworks  # it takes as long
+def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
+    env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    done = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "WARNING" not in done.stderr
+    reference = (tmp_path / "api" / "index.html").read_text()
+    for name in ("check", "fuzz", "assert_consistent", "models", "Result"):
+        assert f">{name}</span>" in reference
+    index = json.loads((tmp_path / "search" / "search_index.json").read_text())
+    assert len(index["docs"]) > 200
+
+
+def test_every_target_names_an_extra_that_brings_what_it_needs() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+
+    def brought(extra: str) -> set[str]:
+        """Packages, also through other extras."""
+        names: set[str] = set()
+        for item in extras[extra]:
+            inner = re.fullmatch(r"outvote\[(.+)\]", item)
+            names |= (
+                {name for one in inner[1].split(",") for name in brought(one)}
+                if inner
+                else {re.split(r"[^\w-]", item)[0].replace("_", "-")}
+            )
+        return names
+
+    released = [t for t in known_targets().values() if t.packages and not t.requirements]
+    assert len(released) > 10
+    aliases = {"cv2": "opencv-python-headless", "onnx_ir": "onnx-ir"}
+    for target in released:
+        needed = {aliases.get(name, name) for name in target.packages}
+        found = {name for extra in target.extra.split(",") for name in brought(extra)}
+        assert needed <= found, f"{target.name}: outvote[{target.extra}]"

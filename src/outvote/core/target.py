@@ -55,7 +55,7 @@ class Target:
     python: Path | None = None  # None: the interpreter that runs outvote
     packages: tuple[str, ...] = ()  # import names that must be found before a start makes sense
     package: str = ""  # for pip: the library that it is, whose releases its name can ask for
-    extra: str = ""  # `pip install 'outvote[extra]'` brings it
+    extra: str = ""  # `pip install 'outvote[extra]'` brings it; several by commas
     env: Mapping[str, str] = field(default_factory=dict)
     setup: Path | None = None
     requirements: tuple[str, ...] = ()  # other versions than the installed ones, for pip

@@ -64,7 +64,7 @@ _OPENVINO = _runtime(
     "openvino:onnx",
     "openvino",
     worker="openvino",
-    extra="openvino",
+    extra="onnx,openvino",
     costs=_GRAPH | {"loads_slowly"},
 )
 # What each transformation is made with; a twin must agree with its original on ONNX Runtime.
