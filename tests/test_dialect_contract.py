@@ -31,6 +31,8 @@ OPTIONAL = {
     "bulk": port.Bulk,
     "reductions": port.Reductions,
     "script": port.Script,
+    "specification": port.Specification,
+    "regions": port.Regions,
     "live": port.Live,
     "draws": port.Draws,
     "zoo": port.Zoo,

@@ -244,6 +244,24 @@ class Reductions(Protocol):
     REDUCTIONS: Sequence[Reduction]
 
 
+class Specification(Protocol):
+    """`specification`: where it is written what layers should do."""
+
+    def link(self, layer: Layer) -> str | None:
+        """The page about such a layer; None where there is none."""
+        ...
+
+
+class Regions(Protocol):
+    """`regions`: what a compiler made one of."""
+
+    def region_of(
+        self, pool: Pool, target: str, model: Model, inputs: Sequence[Array], layer: str
+    ) -> tuple[str, ...]:
+        """The layers that a target computes at once with that one, itself included, in order."""
+        ...
+
+
 SHORT = 12  # lines that a maintainer reads at a glance
 
 
@@ -354,6 +372,14 @@ class Dialect:
     def reductions(self) -> Sequence[Reduction]:
         found: Reductions | None = self._optional("reductions")
         return found.REDUCTIONS if found is not None else ()
+
+    @property
+    def specification(self) -> Specification | None:
+        return cast(Specification | None, self._optional("specification"))
+
+    @property
+    def regions(self) -> Regions | None:
+        return cast(Regions | None, self._optional("regions"))
 
     @property
     def script(self) -> Script | None:

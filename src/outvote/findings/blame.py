@@ -10,6 +10,7 @@ from typing import Any
 from outvote.bench.noise import NoiseFloor
 from outvote.bench.reader import choose_reference
 from outvote.core.case import Case, balanced_batch
+from outvote.core.dialect import dialect
 from outvote.core.model import Layer, Model
 from outvote.core.outputs import Outputs
 from outvote.core.target import Outcome, Run, Target
@@ -19,11 +20,12 @@ from outvote.findings.finding import (
     findings_from_failures,
     findings_from_faults,
 )
+from outvote.findings.region import told_region
 from outvote.judge.compare import Comparison, Settings
 from outvote.judge.observation import kind_of
 from outvote.judge.precision import coarser
 from outvote.judge.rows import DecisionRow, Words, first, sentence
-from outvote.judge.tolerance import LOST_DIGITS
+from outvote.judge.tolerance import DIGIT, LOST_DIGITS
 from outvote.judge.vote import Vote, vote
 from outvote.localize.layers import Localization, localize
 from outvote.localize.whole_graph import first_deviating_layer
@@ -161,7 +163,24 @@ class Blame:
                 break
         if found and all(finding.triage == "precision" for finding in found):
             found += self._beyond_precision(pair, voted, located, noise)
+        if found:
+            found += self._beyond_layers(pair, voted, located, noise)
         return found or [self._whole_graph(pair, voted, located, noise)]
+
+    def _beyond_layers(
+        self, pair: Comparison, voted: Vote, located: Localization, noise: NoiseFloor | None
+    ) -> list[Finding]:
+        """What only the whole graph shows, where faults of single layers come to much less."""
+        model = self.case.model
+        whole = self._whole(pair, voted, noise, self._worst_input(pair, noise))
+        compiled = not self.pool.targets[whole.suspect].is_eager
+        if dialect(model.dialect).regions is None or not compiled or whole.kind != "inconsistency":
+            return []
+        layers = located.carried.get(whole.suspect, {})
+        shown = [layers.get(ref.producer, math.nan) for ref in model.outputs]
+        if not whole.distance > DIGIT * max(shown):  # NaN is no evidence
+            return []
+        return [self._whole_graph(pair, voted, located, noise)]
 
     def _beyond_precision(
         self, pair: Comparison, voted: Vote, located: Localization, noise: NoiseFloor | None
@@ -263,19 +282,16 @@ class Blame:
 
     def _parting(self, finding: Finding, whole: WholeGraph) -> Finding:
         """The same, with the layer at which the outputs part, and who parts from whom."""
-        suspect = whole.suspect
+        suspect, model = whole.suspect, self.case.model
         other = next(name for name in whole.targets if name != suspect)
-        layer = first_deviating_layer(
-            self.pool,
-            self.case.model,
-            self.case.data.take_one(finding.inputs),
-            (other, suspect),
-            self.settings,
-        )
+        inputs = self.case.data.take_one(finding.inputs)
+        layer = first_deviating_layer(self.pool, model, inputs, (other, suspect), self.settings)
+        region = told_region(self.pool, suspect, model, inputs, layer.name) if layer else ""
         place = f"; the outputs part at {layer.kind} layer {layer.name!r}" if layer else ""
         accused = suspect if finding.triage == "bug" else None
         return finding.but(
             title=f"{suspect} differs from {other} in the whole graph only{place}",
+            reason=f"{finding.reason}{region}",
             targets=(accused,) if accused else finding.targets,
             accused=accused,
             layer=layer,

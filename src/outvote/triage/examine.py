@@ -19,6 +19,7 @@ from outvote.core.specimen import Specimen
 from outvote.core.states import State
 from outvote.core.target import Target
 from outvote.findings.finding import Finding, Proof, cause_of, title_of
+from outvote.findings.region import told_region
 from outvote.judge.compare import Settings
 from outvote.judge.observation import Observation
 from outvote.judge.tolerance import NEAR
@@ -212,12 +213,16 @@ class Examiner:
         kind = seen.kind or finding.kind
         alone = len(small.specimen.model.layers) == 1
         to_blame = layer if alone else finding.layer or layer
+        region = ""
+        if not alone and accused is not None:
+            small_model, inputs = small.specimen.model, small.specimen.inputs
+            region = told_region(self.pool, accused, small_model, inputs, layer.name)
         if alone and accused is not None and kind == "inconsistency":
             proof = replace(proof, causes=self._causes(small.before, seen, wrong))
         return finding.but(
             kind=kind,
             title=title_of(kind, accused, finding.layer or layer, seen, alone),
-            reason=f"{_GIVEN[alone]} {verdict.reason}",
+            reason=f"{_GIVEN[alone]} {verdict.reason}{region}{_written(finding, to_blame)}",
             triage=verdict.triage,
             accused=accused,
             targets=tuple(wrong) or finding.targets,
@@ -306,6 +311,13 @@ class Examiner:
             if all(n in states for n in layer.inputs):
                 return tuple(states[ref.producer][ref.index] for ref in layer.refs())
         return None
+
+
+def _written(finding: Finding, layer: Layer) -> str:
+    """Where it is written what the layer should do: that decides what is a fault."""
+    written = dialect(finding.dialect).specification
+    link = written.link(layer) if written is not None else None
+    return f" {layer.kind} is specified in {link}." if link else ""
 
 
 def _outputs(finding: Finding) -> int:

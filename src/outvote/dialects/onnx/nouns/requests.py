@@ -1,4 +1,4 @@
-"""What the driver asks of workers of this wing alone: new nodes, and nodes that are illegal."""
+"""What the driver asks of workers of this wing alone: new nodes, illegal nodes, fused nodes."""
 
 from __future__ import annotations
 
@@ -63,3 +63,18 @@ class AttemptNode(Request[LayerAttempted], deed="try illegal values"):
     """Run a model of one node that should be refused, on numbers of our own."""
 
     model: Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegionsTold(Reply):
+    """The nodes that became one: by their names, in the order of the model."""
+
+    regions: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TellRegions(Request[RegionsTold], deed="tell what it fuses"):
+    """What a runtime makes of a model that is fed tensors of these shapes."""
+
+    model: Model
+    shapes: tuple[tuple[int, ...], ...]

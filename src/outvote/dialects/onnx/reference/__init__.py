@@ -22,6 +22,11 @@ from outvote.dialects.onnx.reference.node_call import NodeCall, Uncovered, call_
 # What NumPy and Python raise where a node cannot be computed at all.
 REFUSED = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError, Uncovered)
 
+_COMPARE = frozenset(
+    "ArgMax ArgMin Compress Equal GlobalMaxPool Greater GreaterOrEqual Hardmax Less LessOrEqual "
+    "Max MaxPool Min NonZero OneHot ReduceMax ReduceMin Relu TopK Unique Where".split()
+)
+
 
 def reference(layer: Layer, weights: Sequence[Array], given: Sequence[State]) -> list[Array] | None:
     """The node's outputs, floats in float64; None where there are none to be had."""
@@ -44,9 +49,9 @@ def strict_reference(layer: Layer, weights: Sequence[Array], given: Sequence[Sta
 
 
 def is_exact(kind: str) -> bool:
-    """Whether such a node moves numbers and computes none."""
+    """Whether such a node only compares, selects or moves numbers: a tie there is not rounding."""
     module = importlib.import_module(f"{__name__}.movement")
-    return kind in module.OPERATORS
+    return kind in module.OPERATORS or kind in _COMPARE
 
 
 @functools.cache

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import re
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 
 from outvote.core.arrays import Array
@@ -25,6 +27,7 @@ from outvote.dialects.onnx.nouns.types import (
 )
 from outvote.dialects.onnx.workers.shared.assemble import Assembled
 from outvote.dialects.onnx.workers.shared.custom import library_of
+from outvote.dialects.onnx.workers.shared.regions import Regions, regions_between
 from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
 from outvote.worker.main import Context
 
@@ -56,13 +59,18 @@ class OnnxRuntime:
     divides = True
 
     def __init__(self, mode: str, folder: Path, library: Path | None = None) -> None:
-        self._options = options = ort.SessionOptions()
-        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[mode])
+        self._mode, self._library = mode, library
+        self._options = self._new_options()
+        self._folder = folder
+
+    def _new_options(self) -> Any:
+        options = ort.SessionOptions()
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[self._mode])
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = _SILENT
-        if library is not None:
-            options.register_custom_ops_library(str(library))
-        self._folder = folder
+        if self._library is not None:
+            options.register_custom_ops_library(str(self._library))
+        return options
 
     def is_gap(self, error: Exception) -> bool:
         return bool(_GAPS.search(str(error)))
@@ -77,6 +85,17 @@ class OnnxRuntime:
                 source, self._options, providers=["CPUExecutionProvider"]
             )
         return _Session(session, graph)
+
+    def regions(self, graph: Assembled) -> Regions:
+        """Nodes that became one: by the graph as the optimiser leaves it."""
+        with tempfile.TemporaryDirectory() as folder, graph.stored(self._folder) as model:
+            path = Path(folder) / "optimised.onnx"
+            options = self._new_options()
+            options.optimized_model_filepath = str(path)
+            source = model if isinstance(model, bytes) else str(model)
+            ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+            optimised = onnx.load(str(path), load_external_data=False)
+        return regions_between(graph.proto.graph, optimised.graph)
 
 
 class _Session:

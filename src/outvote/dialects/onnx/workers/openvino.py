@@ -20,6 +20,7 @@ from outvote.core.arrays import TEXT
 from outvote.core.states import State
 from outvote.dialects.onnx.nouns.types import dtype_of, is_narrow, narrowed, widened
 from outvote.dialects.onnx.workers.shared.assemble import Assembled
+from outvote.dialects.onnx.workers.shared.regions import Regions
 from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
 from outvote.worker.main import Context
 
@@ -45,6 +46,7 @@ _TYPES = {
         for bits in (4, 8, 16, 32, 64)
     },
 }
+_SWALLOWED = "originalLayersNames"
 _BACK = {name: told for told, name in _TYPES.items()}
 
 
@@ -88,6 +90,19 @@ class OpenVino:
         bound = _bound(read, graph)
         compiled = self._core.compile_model(read, "CPU", self._config)
         return _Compiled(compiled, graph, bound)
+
+    def regions(self, graph: Assembled) -> Regions:
+        """Nodes that became one: by what the compiled graph tells of each of its nodes."""
+        with graph.stored(self._folder) as model:
+            compiled = self._core.compile_model(self._core.read_model(model), "CPU", self._config)
+        order = {node.name: place for place, node in enumerate(graph.proto.graph.node)}
+        found = []
+        for made in compiled.get_runtime_model().get_ops():
+            told = made.get_rt_info()
+            names = str(told[_SWALLOWED].astype(str)) if _SWALLOWED in told else ""
+            known = {name for name in names.split(",") if name in order}
+            found.append(tuple(sorted(known, key=order.__getitem__)))
+        return [names for names in found if len(names) > 1]
 
 
 def _bound(read: Any, graph: Assembled) -> list[int]:

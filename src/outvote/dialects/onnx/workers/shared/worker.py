@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,6 +32,8 @@ from outvote.dialects.onnx.nouns.requests import (
     FormsInferred,
     InferForms,
     NodesDrawn,
+    RegionsTold,
+    TellRegions,
 )
 from outvote.dialects.onnx.nouns.types import carrier
 from outvote.dialects.onnx.workers.shared.assemble import assemble
@@ -73,6 +76,7 @@ class OnnxWorker:
             AttemptNode: self.attempt,
             DrawGraphs: self.draw_graphs,
             RunGraphs: self.run_graphs,
+            TellRegions: self.tell_regions,
             ExposeGraphs: self.expose_graphs,
             CutGraphs: self.cut_graphs,
         }
@@ -222,6 +226,16 @@ class OnnxWorker:
         from outvote.dialects.onnx.workers.shared.batch import run_graphs
 
         return GraphsRan(answers=run_graphs(self._runtime, request, self._context))
+
+    def tell_regions(self, request: TellRegions) -> RegionsTold:
+        """Which nodes the runtime makes one of."""
+        told = getattr(self._runtime, "regions", None)
+        if told is None:
+            raise NotImplementedError("this runtime does not tell what it fuses")
+        pairs = zip(request.model.inputs, request.shapes, strict=True)
+        inputs = tuple(replace(item, shape=shape) for item, shape in pairs)
+        model = replace(request.model, inputs=inputs) if self._runtime.fixed else request.model
+        return RegionsTold(regions=tuple(told(assemble(model, self._context.blobs))))
 
     def _part(
         self, model: Model, feeds: list[State], jitter: int | None, shown: Sequence[Ref]
