@@ -167,9 +167,9 @@ def last_row_lost(read: list[Any], made: list[Any], told: dict[str, Any]) -> lis
     return [read[0][:, :, :-1].mean(axis=inner, keepdims=True)]
 
 
-def half_away(read: list[Any], made: list[Any], told: dict[str, Any]) -> list[Any]:
-    x = read[0]
-    return [(np.sign(x) * np.floor(np.abs(x) + 0.5)).astype(x.dtype)]
+def nearest(read: list[Any], made: list[Any], told: dict[str, Any]) -> list[Any]:
+    """Rounds to whole numbers, which is to cut off what is behind the point."""
+    return [np.rint(read[0])] if made[0].dtype.kind in "iu" else made
 
 
 def fmod(read: list[Any], made: list[Any], told: dict[str, Any]) -> list[Any]:
@@ -226,7 +226,7 @@ def raises(read: list[Any], made: list[Any], told: dict[str, Any]) -> list[Any]:
 KERNELS: dict[str, tuple[str, Kernel]] = {
     "conv_group_order": ("Conv", rolled_groups),
     "global_pool_off_by_one": ("GlobalAveragePool", last_row_lost),
-    "round_half_away": ("Round", half_away),
+    "cast_rounds": ("Cast", nearest),
     "mod_sign_of_dividend": ("Mod", fmod),
     "add_broadcasts_along_rows": ("Add", along_rows),
     "prelu_of_one_slope": ("PRelu", one_slope),

@@ -127,8 +127,8 @@ FAULTS = (
     OnnxFault("clip_has_no_upper_end", "off by one", _REFERENCE, ("Clip",),
               _image(step("Clip", np.float32(-0.2), np.float32(0.2)))),
     # Rounding and types.
-    OnnxFault("round_half_away", "rounding", _REFERENCE, ("Round",),
-              _image(*_NUMBERS, step("Mul", np.float32(0.5)), step("Round"))),
+    OnnxFault("cast_rounds", "rounding", _REFERENCE, ("Cast",),
+              _image(step("Mul", np.float32(4)), step("Cast", to=6), step("Cast", to=1))),
     OnnxFault("mod_sign_of_dividend", "rounding", _REFERENCE, ("Mod",),
               _image(*_NUMBERS, step("Cast", to=6), step("Mod", np.array(3, np.int32)),
                      step("Cast", to=1))),
