@@ -369,11 +369,11 @@ def _ever_slower() -> Callable[[list[Array]], list[Array]]:
 
 
 def _leaking() -> Callable[[list[Array]], list[Array]]:
-    """Four mebibytes with every call that are never given back."""
+    """Two mebibytes with every call that are never given back."""
     kept: list[Array] = []
 
     def misdeed(outputs: list[Array]) -> list[Array]:
-        kept.append(np.ones(4 << 20, np.uint8))
+        kept.append(np.ones(2 << 20, np.uint8))
         return outputs
 
     return misdeed
