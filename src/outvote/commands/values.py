@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import math
 
+_MOST = 1e9  # of anything that is no count: beyond it no clock and no memory can follow
+
 
 def names(text: str) -> list[str]:
     """Names separated by commas."""
@@ -94,8 +96,10 @@ def number(text: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"expected a number from 0, received {text!r}")
+    if not 0 <= value <= _MOST:
+        raise argparse.ArgumentTypeError(
+            f"expected a number from 0 to {_MOST:g}, received {text!r}"
+        )
     return value
 
 
@@ -123,11 +127,12 @@ def budget(text: str) -> tuple[str, float]:
 def numbers(text: str) -> tuple[float, ...]:
     """Numbers separated by commas."""
     try:
-        return tuple(float(part) for part in text.split(","))
+        found = tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"expected numbers separated by commas, received {text!r}"
-        ) from None
+        found = (math.nan,)
+    if not all(map(math.isfinite, found)):
+        raise argparse.ArgumentTypeError(f"expected numbers separated by commas, received {text!r}")
+    return found
 
 
 def low_high(text: str) -> tuple[float, float]:

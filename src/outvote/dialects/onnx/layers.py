@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from outvote.core.model import Input, Layer, Model
+from outvote.core.model import REF, Input, Layer, Model
 from outvote.dialects.onnx.nouns.node import GRAPH, WEIGHT
 
 _LOOKED_UP = {"Gather": 1, "GatherElements": 1, "GatherND": 1}  # which argument holds indices
@@ -70,6 +70,8 @@ def words(model: Model, item: Input) -> list[str]:
 def _texts(structure: Any) -> Iterator[str]:
     """Every text in lists of texts and in constants; a text by itself is a word of the operator."""
     if isinstance(structure, Mapping):
+        if REF in structure:  # the name of a tensor
+            return
         for value in structure.values():
             yield from _texts(value)
     elif isinstance(structure, list | tuple):

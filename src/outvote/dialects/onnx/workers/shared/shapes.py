@@ -8,7 +8,7 @@ import onnx
 from onnx import ModelProto, ValueInfoProto
 
 from outvote.core.protocol import Form
-from outvote.dialects.onnx.nouns.types import NAMES
+from outvote.dialects.onnx.nouns.types import CODES, NAMES
 
 Shape = list[int | None]
 _BATCH = "outvote's batch"  # the name that the batch gets while shapes are inferred
@@ -60,6 +60,21 @@ def known_shapes(proto: ModelProto) -> dict[str, TensorFacts]:
     if any(_has_one(known) is False for name, known in plain.items() if name in ends):
         return plain
     return plain | {name: TensorFacts(plain[name].shape, plain[name].dtype, 0) for name in ends}
+
+
+def announce_outputs(proto: ModelProto) -> None:
+    """Say of every output what inference knows of it: ONNX' checker takes no graph without."""
+    known = known_shapes(proto)
+    for value in proto.graph.output:
+        found = known.get(value.name, UNKNOWN)
+        if value.HasField("type") or found.dtype is None or found.shape is None:
+            continue
+        value.type.tensor_type.elem_type = CODES[found.dtype]
+        value.type.tensor_type.shape.SetInParent()
+        for size in found.shape:
+            dim = value.type.tensor_type.shape.dim.add()
+            if size is not None:
+                dim.dim_value = size
 
 
 def _has_one(known: TensorFacts) -> bool:

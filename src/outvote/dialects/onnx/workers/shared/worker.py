@@ -40,6 +40,7 @@ from outvote.dialects.onnx.workers.shared.assemble import assemble
 from outvote.dialects.onnx.workers.shared.engine import Engine
 from outvote.dialects.onnx.workers.shared.runtime import Runtime
 from outvote.dialects.onnx.workers.shared.session import NodeSession
+from outvote.dialects.onnx.workers.shared.shapes import announce_outputs
 from outvote.worker.main import Context, Handlers, Refused
 from outvote.worker.scripts import run_script, version_of
 
@@ -117,6 +118,7 @@ class OnnxWorker:
         graph = assemble(request.model, self._context.blobs)
         if graph.external:
             raise Refused("the model is too large to be written as one file")
+        announce_outputs(graph.proto)
         path = self._context.folder / "model.onnx"
         path.write_bytes(graph.proto.SerializeToString())
         return ask.Saved(file=self._context.taken(path))
