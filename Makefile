@@ -30,6 +30,7 @@ checked: setup
 # Pure functions, fake targets, a toy dialect: no framework is started, no browser.
 # They start Python by the hundred, so bytecode is kept, whatever the environment says.
 quick: export PYTHONDONTWRITEBYTECODE =
+quick: export HYPOTHESIS_NO_PLUGINS = 1
 quick: setup
 	$(BIN)/python -m pytest -m "not frameworks and not browser" -n $(JOBS) --dist worksteal
 
