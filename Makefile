@@ -14,9 +14,14 @@ demo: .venv/demo
 	$(BIN)/outvote check demo-out/digits.keras --data demo-out/digits.npz --out demo-out/patched \
 		--config examples/outvote.toml --targets patched,jax,openvino,numpy \
 		|| [ $$? -eq 1 ]
+	@echo; echo "== The network as an ONNX graph, with the same bug planted in ONNX' reference =="
+	$(BIN)/outvote check demo-out/digits.onnx --data demo-out/digits.npz --out demo-out/onnx \
+		--config examples/outvote.toml --targets patched-reference,onnxruntime,openvino:onnx,opencv \
+		|| [ $$? -eq 1 ]
 	@echo; echo "Open these in a browser:"
 	@echo "  demo-out/released/report.html"
 	@echo "  demo-out/patched/report.html"
+	@echo "  demo-out/onnx/report.html"
 
 # What CI runs. Environments that the classic targets need are built beside lint and quick tests.
 test: setup

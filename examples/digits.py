@@ -2,7 +2,8 @@
 
     python examples/digits.py FOLDER
 
-writes FOLDER/digits.keras and FOLDER/digits.npz (the test set: x and y).
+writes FOLDER/digits.keras, the same network as FOLDER/digits.onnx, and FOLDER/digits.npz (the test
+set: x and y).
 """
 
 import importlib.util
@@ -17,7 +18,9 @@ for backend in ("torch", "jax", "tensorflow"):
 
 import keras
 import numpy as np
+import onnx
 from keras import layers
+from onnx import helper, numpy_helper
 from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
@@ -40,8 +43,47 @@ def network() -> keras.Model:
     )
 
 
+def as_onnx(model: keras.Model) -> onnx.ModelProto:
+    """The trained network as an ONNX graph: channels come before rows and columns there."""
+    constants, nodes = [], []
+
+    def constant(name: str, array: np.ndarray) -> str:
+        constants.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        return name
+
+    def add(kind: str, name: str, *inputs: str, **attributes: object) -> None:
+        before = nodes[-1].output[0] if nodes else "x"
+        given = [before, *inputs]
+        nodes.append(helper.make_node(kind, given, [name], name=name, **attributes))
+
+    add("Transpose", "channels_first", perm=[0, 3, 1, 2])
+    for n in (1, 2):
+        (kernel,) = model.get_layer(f"conv{n}").get_weights()
+        weight = constant(f"kernel{n}", kernel.transpose(3, 2, 0, 1))
+        add("Conv", f"conv{n}", weight, pads=[1, 1, 1, 1])
+        norm = model.get_layer(f"norm{n}")
+        parts = [constant(f"norm{n}_{i}", array) for i, array in enumerate(norm.get_weights())]
+        add("BatchNormalization", f"norm{n}", *parts, epsilon=norm.epsilon)
+        add("Relu", f"relu{n}")
+        if n == 1:
+            add("AveragePool", "pool1", kernel_shape=[2, 2], strides=[2, 2])
+    add("Transpose", "channels_last", perm=[0, 2, 3, 1])
+    add("Flatten", "flatten")
+    kernel, bias = model.get_layer("digit").get_weights()
+    add("Gemm", "dense", constant("kernel", kernel), constant("bias", bias))
+    add("Softmax", "digit", axis=-1)
+    graph = helper.make_graph(
+        nodes,
+        "digits",
+        [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["batch", 8, 8, 1])],
+        [helper.make_tensor_value_info("digit", onnx.TensorProto.FLOAT, ["batch", 10])],
+        constants,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
 def main(folder: Path) -> None:
-    if (folder / "digits.keras").exists() and (folder / "digits.npz").exists():
+    if all((folder / f"digits.{end}").exists() for end in ("keras", "onnx", "npz")):
         return
     keras.utils.set_random_seed(7)
     images, labels = load_digits(return_X_y=True)
@@ -56,6 +98,7 @@ def main(folder: Path) -> None:
     print(f"trained on {len(x)} digits; {accuracy:.1%} of {len(x_test)} test digits are right")
     folder.mkdir(parents=True, exist_ok=True)
     model.save(folder / "digits.keras")
+    onnx.save(as_onnx(model), str(folder / "digits.onnx"))
     np.savez(folder / "digits.npz", x=x_test, y=y_test)
 
 

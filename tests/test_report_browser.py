@@ -184,6 +184,25 @@ def test_a_thousand_layers_stay_usable(browser: webdriver.Chrome, tmp_path: Path
     assert log(browser, "browser") == []
 
 
+def test_five_thousand_layers_are_folded_until_they_are_asked_for(
+    browser: webdriver.Chrome, tmp_path: Path
+) -> None:
+    show(browser, report_example.big(5000), tmp_path)
+    current = "outvote.current"
+    assert value(browser, f"{current}.cy.nodes().length") < 500
+    folded = value(browser, f"{current}.cy.nodes('.folded').length")
+    assert folded > 0
+    assert report_example.middle(5000) in text(browser, "map-panel")
+    assert value(browser, f"{current}.cy.zoom()") > 0.6
+    inside = value(browser, f"{current}.cy.nodes('.folded')[0].data('folded')")
+    assert value(browser, f"{current}.cy.getElementById('n{inside}').length") == 0
+    browser.execute_script(f"outvote.choose({inside})")  # as a click on the box, or a search, does
+    assert value(browser, f"{current}.cy.getElementById('n{inside}').length") == 1
+    assert value(browser, f"{current}.cy.nodes('.folded').length") == folded - 1
+    assert value(browser, f"{current}.nodes[{inside}].id") in text(browser, "map-panel")
+    assert log(browser, "browser") == []
+
+
 def test_hostile_names_do_nothing(browser: webdriver.Chrome, tmp_path: Path) -> None:
     show(browser, report_example.hostile(), tmp_path)
     browser.find_element(By.ID, "map-first").click()

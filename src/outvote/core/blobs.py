@@ -16,6 +16,7 @@ from outvote.core.errors import ProtocolError
 
 HEADER_BYTES = 256  # bytes; a multiple of 64, so that the data is aligned when mapped
 _MAPPED_BYTES = 64 << 10  # what is smaller is read sooner than mapped
+_PART_BYTES = 4 << 20  # of a file, at a time
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
@@ -55,10 +56,21 @@ class BlobStore:
 
     def put_file(self, path: Path) -> str:
         """Store the bytes of a file, like any array, without holding them in memory."""
-        size = path.stat().st_size
-        if size == 0:
-            return self.put(np.zeros(0, np.uint8))
-        return self.put(np.memmap(path, np.uint8, "r", shape=(size,)))
+        header = _header_of("uint8", [path.stat().st_size])
+        digest = hashlib.sha256(header)
+        handle, temporary = tempfile.mkstemp(dir=self.folder)
+        try:
+            with os.fdopen(handle, "wb") as file, path.open("rb") as source:
+                file.write(header)
+                while part := source.read(_PART_BYTES):
+                    digest.update(part)
+                    file.write(part)
+            name = digest.hexdigest()
+            Path(temporary).replace(self.folder / name)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        return name
 
     def copy_file(self, digest: str, path: Path) -> None:
         """Write the bytes of such a blob to a file."""
@@ -93,7 +105,11 @@ class BlobStore:
 
 
 def _header(array: Array) -> bytes:
-    text = json.dumps({"dtype": dtype_name(array), "shape": list(array.shape)}).encode()
+    return _header_of(dtype_name(array), list(array.shape))
+
+
+def _header_of(dtype: str, shape: list[int]) -> bytes:
+    text = json.dumps({"dtype": dtype, "shape": shape}).encode()
     if len(text) > HEADER_BYTES:
-        raise ProtocolError(f"an array of rank {array.ndim} is not storable")
+        raise ProtocolError(f"an array of rank {len(shape)} is not storable")
     return text.ljust(HEADER_BYTES)

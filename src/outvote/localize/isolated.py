@@ -66,6 +66,8 @@ def judge_step(
     terms = terms_of([step.layer], given)
     rounding = layer_rounding(step.isolated.values(), terms, settings.noise_factor)
     apart = [gap for gap in rounding.gaps(step.isolated).values() if not gap.explained]
+    if not apart and not step.failed:
+        return rounding, None  # all agree
     if any(math.isfinite(gap.distance) for gap in apart):
         names = choose_instruments({name: targets[name] for name in step.isolated})
         ask = asking_alone(pool, names, step.layer, step.given)

@@ -20,7 +20,7 @@ from outvote.report import wording
 
 HERE = Path(__file__).parent
 LIBRARIES = ("cytoscape", "dagre")
-SCRIPTS = ("layout.js", "map.js", "report.js")
+SCRIPTS = ("layout.js", "fold.js", "map.js", "report.js")
 
 
 @dataclass(frozen=True)

@@ -41,6 +41,11 @@ def _verdict(target: Target, checked: Checked, about: list[Finding], spoilt: lis
         return run.outcome.value if run else "not finished"
     if about:
         return "precision"
+    if any(
+        pair.inconsistent and target.name in pair.targets and pair.targets not in checked.explained
+        for pair in checked.comparisons
+    ):
+        return "spoilt"  # a finding about another twin tells of the same
     return "rounding" if any(target.name in pair for pair in checked.explained) else "agrees"
 
 

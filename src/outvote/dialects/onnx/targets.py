@@ -89,6 +89,13 @@ def _twin(name: str) -> Target:
     )
 
 
+def _converted(name: str, library: str, tool: str, costs: frozenset[str] = _GRAPH) -> Target:
+    """Another library's kernels, into whose operations a tool turns the graph: the tool is asked
+    for, and its faults are the target's; the vote is the library's."""
+    base = _runtime(name, library, worker=tool, extra=tool, wide=True, costs=costs)
+    return replace(base, packages=(*base.packages, tool), package=tool)
+
+
 BUILT_IN: Mapping[str, Target] = {
     target.name: target
     for target in (
@@ -99,6 +106,8 @@ BUILT_IN: Mapping[str, Target] = {
         _mode(_OPENVINO, "fast"),
         _runtime("opencv", "cv2", worker="opencv", extra="opencv"),
         _runtime(_READER, "onnx", worker="reference", extra="onnx", wide=True, costs=frozenset()),
+        _converted("torch:onnx", "torch", "onnx2torch", frozenset()),
+        _converted("jax:onnx", "jax", "jaxonnxruntime", frozenset({"compiles_per_shape"})),
         *map(_twin, TWINS),
     )
 }

@@ -137,5 +137,5 @@ const outvoteLayout = (() => {
     return layered(count, edges, rank);
   }
 
-  return Object.assign(layout, { NODE });
+  return Object.assign(layout, { NODE, ranks });
 })();

@@ -68,10 +68,45 @@ const outvoteMap = (() => {
     return { weights: points.map(along), distances: points.map(aside) };
   }
 
-  function elements(nodes, edges, placed, first, path) {
+  /* What is drawn: layers, and boxes of folded ones; edges run between these. */
+  function drawing(nodes, edges, boxes) {
+    const place = new Array(nodes.length).fill(-1);
+    const items = [];
+    boxes.forEach((box) => box.forEach((i) => (place[i] = -2)));
+    nodes.forEach((_, i) => place[i] === -1 && (place[i] = items.push({ index: i }) - 1));
+    boxes.forEach((box) => {
+      const at = items.push({ box }) - 1;
+      for (const i of box) place[i] = at;
+    });
+    const seen = new Set();
+    const lines = [];
+    for (const [from, to] of edges) {
+      const [a, b] = [place[from], place[to]];
+      if (a === b || seen.has(`${a}-${b}`)) continue;
+      seen.add(`${a}-${b}`);
+      lines.push([a, b, from, to]);
+    }
+    return { items, lines };
+  }
+
+  function boxLabel(nodes, box) {
+    const worst = box.reduce((most, i) => Math.max(most, nodes[i].delta ?? 0), 0);
+    const ends = [box[0], box[box.length - 1]].map((i) => shorten(String(nodes[i].id), 14));
+    return `${box.length} layers\n${ends.join(" … ")}\nδ up to ${outvoteNumber(worst)}; click to open`;
+  }
+
+  function elements(nodes, edges, { items, lines }, placed, first, path) {
     const onPath = new Set(path.slice(1).map((to, i) => `${path[i]}-${to}`));
     const targets = new Set(edges.map(([, to]) => to));
-    const drawn = nodes.map((node, i) => {
+    const id = ({ index, box }) => (box ? `f${box[0]}` : `n${index}`);
+    const drawn = items.map((item, at) => {
+      const position = placed.positions[at];
+      if (item.box) {
+        const data = { id: id(item), folded: item.box[0], label: boxLabel(nodes, item.box) };
+        return { group: "nodes", data, position, classes: ["folded"] };
+      }
+      const i = item.index;
+      const node = nodes[i];
       const classes = [];
       if (node.red) classes.push("red");
       if (node.faulty) classes.push("faulty");
@@ -79,14 +114,14 @@ const outvoteMap = (() => {
       if (path.includes(i)) classes.push("path");
       if (!targets.has(i)) classes.push("input");
       const data = { id: `n${i}`, index: i, label: label(node, i === first) };
-      return { group: "nodes", data, position: placed.positions[i], classes };
+      return { group: "nodes", data, position, classes };
     });
-    edges.forEach(([from, to], i) => {
-      const data = { id: `e${i}`, source: `n${from}`, target: `n${to}` };
+    lines.forEach(([a, b, from, to], i) => {
+      const data = { id: `e${i}`, source: id(items[a]), target: id(items[b]) };
       const classes = onPath.has(`${from}-${to}`) ? ["path"] : [];
       if (placed.bends[i].length) {
         const { positions } = placed;
-        Object.assign(data, bendStyle(positions[from], positions[to], placed.bends[i]));
+        Object.assign(data, bendStyle(positions[a], positions[b], placed.bends[i]));
         classes.push("bent");
       }
       drawn.push({ group: "edges", data, classes });
@@ -109,6 +144,7 @@ const outvoteMap = (() => {
           "line-height": 1.25, "min-zoomed-font-size": 5,
         },
       },
+      { selector: "node.folded", style: { "border-style": "dashed", color: colour("faint") } },
       { selector: "node.input", style: { shape: "cut-rectangle" } },
       { selector: "node.path", style: { "border-color": colour("accent"), "border-width": 2.5 } },
       {
@@ -162,19 +198,37 @@ const outvoteMap = (() => {
     const edges = indexed(finding.localization.map);
     const first = firstFaulty(finding);
     const path = pathTo(first, nodes, edges);
+    const fold = outvoteFold(nodes, edges, first);
     const began = performance.now();
-    const placed = outvoteLayout(nodes.length, edges);
+    let layoutName = "";
+    function drawn() {
+      const shown = drawing(nodes, edges, fold.boxes());
+      const placed = outvoteLayout(shown.items.length, shown.lines);
+      layoutName = placed.name;
+      return elements(nodes, edges, shown, placed, first, path);
+    }
+    const whole = drawn();
     const layoutMs = performance.now() - began;
     const many = nodes.length > MANY;
     const cy = cytoscape({
-      container, style: style(), elements: elements(nodes, edges, placed, first, path),
+      container, style: style(), elements: whole,
       layout: { name: "preset", fit: false }, minZoom: 0.01, maxZoom: 2.5,
       hideEdgesOnViewport: many, textureOnViewport: many,
       autoungrabify: true, boxSelectionEnabled: false, userZoomingEnabled: false,
     });
     const byIndex = (i) => cy.getElementById(`n${i}`);
 
+    /* Draws the layers of a box in its place. */
+    function unfold(i) {
+      if (!fold.open(i)) return;
+      cy.batch(() => {
+        cy.elements().remove();
+        cy.add(drawn());
+      });
+    }
+
     function focus(i, zoom = Math.max(cy.zoom(), 1)) {
+      unfold(i);
       const node = byIndex(i);
       cy.nodes(".chosen").removeClass("chosen");
       if (node.empty()) return;
@@ -219,7 +273,7 @@ const outvoteMap = (() => {
       cy.destroy();
     };
     open();
-    return { cy, nodes, edges, first, path, layout: placed.name, layoutMs, find, focus, fit, destroy };
+    return { cy, nodes, edges, first, path, layout: layoutName, layoutMs, find, focus, fit, destroy };
   }
 
   return create;

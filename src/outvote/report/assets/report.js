@@ -40,9 +40,10 @@ window.outvote = (() => {
       outvote.ready = true;
       hint.textContent = "Drag to move. Click the map, then scroll to zoom.";
     });
-    map.cy.on("mouseover", "node", ({ target }) => showTip(target));
+    map.cy.on("mouseover", "node[index]", ({ target }) => showTip(target));
     map.cy.on("mouseout pan zoom", hideTip);
-    map.cy.on("tap", "node", ({ target }) => choose(target.data("index"), false));
+    map.cy.on("tap", "node[index]", ({ target }) => choose(target.data("index"), false));
+    map.cy.on("tap", "node[folded]", ({ target }) => choose(target.data("folded")));
     for (const notes of document.querySelectorAll(".map-notes")) {
       notes.hidden = notes.dataset.map !== String(index);
     }

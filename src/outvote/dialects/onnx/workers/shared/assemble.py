@@ -78,7 +78,7 @@ class _Builder:
     def __init__(self, model: Model, blobs: BlobStore) -> None:
         self.proto = ModelProto()
         self.outputs: list[str] = []
-        self.external = _total_bytes(model) > _INLINE_BYTES
+        self.external = total_bytes(model) > _INLINE_BYTES
         self._model = model
         self._blobs = blobs
         self._taken = {item.name for item in model.inputs} | {la.name for la in model.layers}
@@ -357,7 +357,7 @@ def _declared(told: Mapping[str, Json], name: str) -> ValueInfoProto:
     return _value_info(name, told["type"], told["shape"])
 
 
-def _total_bytes(model: Model) -> int:
+def total_bytes(model: Model) -> int:
     """About how many bytes the weights take, each counted once."""
     weights = {weight.digest: weight for layer in model.layers for weight in layer.weights}
     return sum(4 * int(np.prod(weight.shape, dtype=np.int64)) for weight in weights.values())

@@ -13,10 +13,13 @@ from outvote.core.blobs import BlobStore
 from outvote.core.model import Input, Layer, Model, Ref, Weight, digest_of, find_refs, with_refs
 from outvote.core.states import State
 from outvote.dialects.onnx.nouns.node import WEIGHT, origin_of, tensors_of
-from outvote.dialects.onnx.workers.shared.assemble import assemble
+from outvote.dialects.onnx.workers.shared.assemble import assemble, total_bytes
 from outvote.dialects.onnx.workers.shared.runtime import Program, Runtime
 
-_KEPT = 512  # programs
+_KEPT = 512  # programs, or as many more as their constants take this many bytes
+_KEPT_BYTES = 128 << 20
+_MOST_KEPT = 8192
+_NODE = "node"
 _COUNTS = ("int32", "int64")
 _FEW = 64
 _EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
@@ -32,6 +35,7 @@ class Engine:
 
     def __post_init__(self) -> None:
         self._programs: OrderedDict[str, Program] = OrderedDict()
+        self._sizes: dict[str, int] = {}
 
     def whole(self, model: Model, feeds: Sequence[State], shown: Sequence[Ref] = ()) -> list[State]:
         """The model's outputs as the runtime computes them in one graph, then those to be shown."""
@@ -107,15 +111,22 @@ class Engine:
 
     def forget(self) -> None:
         self._programs.clear()
+        self._sizes.clear()
 
     def _program(self, key: str, model: Model, shown: Sequence[Ref]) -> Program:
         if key not in self._programs:
             graph = assemble(model, self.blobs, shown)
             self._programs[key] = self.runtime.load(graph)
-            while len(self._programs) > _KEPT:
-                self._programs.popitem(last=False)
+            self._sizes[key] = total_bytes(model)
+            while self._has_too_many():
+                oldest, _ = self._programs.popitem(last=False)
+                del self._sizes[oldest]
         self._programs.move_to_end(key)
         return self._programs[key]
+
+    def _has_too_many(self) -> bool:
+        count = len(self._programs)
+        return count > _MOST_KEPT or (count > _KEPT and sum(self._sizes.values()) > _KEPT_BYTES)
 
 
 def _all_there(states: Sequence[State | None]) -> list[State]:
@@ -147,7 +158,10 @@ def _fed(model: Model, feeds: Sequence[State]) -> Model:
 
 
 def _of_one(layer: Layer, given: Sequence[State], free: bool) -> Model:
-    """A model of one layer, whose inputs are what the layer reads there: each tensor once."""
+    """A model of one layer, whose inputs are what the layer reads there: each tensor once.
+
+    It goes by no name of its own: of layers that are alike, one program serves all.
+    """
     names: dict[Ref, str] = {}
     for found in layer.refs():
         names.setdefault(found, f"x{len(names)}")
@@ -162,10 +176,11 @@ def _of_one(layer: Layer, given: Sequence[State], free: bool) -> Model:
 
     alone = replace(
         layer,
+        name=_NODE,
         args=with_refs(layer.args, renamed),
         kwargs=with_refs(layer.kwargs, renamed),
     )
-    outputs = tuple(tensors_of(origin_of(layer), layer.name))
+    outputs = tuple(tensors_of(origin_of(layer), _NODE))
     return Model("node", inputs, (alone,), outputs, dialect="onnx")
 
 

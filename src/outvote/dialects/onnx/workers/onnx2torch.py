@@ -1,0 +1,93 @@
+"""ONNX graphs as PyTorch modules, by onnx2torch: PyTorch's kernels compute."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+import types
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import torch
+
+from outvote.core.arrays import TEXT
+from outvote.core.states import State
+from outvote.dialects.onnx.nouns.types import is_narrow
+from outvote.dialects.onnx.workers.shared.assemble import Assembled
+from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
+from outvote.worker.main import Context
+
+_GAPS = re.compile(r"[Nn]ot implemented|[Nn]ot supported|torchvision")
+
+
+def create(context: Context) -> OnnxWorker:
+    torch.set_num_threads(1)
+    return OnnxWorker(context, OnnxToTorch(context.blobs.folder))
+
+
+class OnnxToTorch:
+    """One module for each graph."""
+
+    libraries: tuple[str, ...] = ("onnx2torch", "torch")
+    fixed = False
+    free = False
+    divides = False  # PyTorch has threads
+
+    def __init__(self, folder: Path) -> None:
+        if importlib.util.find_spec("torchvision") is None:
+            _stand_in()
+        import onnx2torch
+
+        self._convert = onnx2torch.convert
+        self._folder = folder
+
+    def is_gap(self, error: Exception) -> bool:
+        return isinstance(error, NotImplementedError) or bool(_GAPS.search(str(error)))
+
+    def precision(self) -> dict[str, Any]:
+        return {}
+
+    def load(self, graph: Assembled) -> _Module:
+        narrow = [i for i in graph.inputs if is_narrow(i.dtype) or i.dtype == TEXT]
+        if narrow:
+            raise NotImplementedError(f"{narrow[0].dtype} cannot be given to PyTorch from NumPy")
+        with graph.stored(self._folder) as model:
+            proto = graph.proto if isinstance(model, bytes) else onnx.load(str(model))
+            return _Module(self._convert(onnx.shape_inference.infer_shapes(proto)))
+
+
+class _Module:
+    def __init__(self, module: Any) -> None:
+        self._module = module.eval()
+
+    def run(self, feeds: Sequence[State]) -> list[State]:
+        given = [torch.from_numpy(np.array(feed.array)) for feed in feeds]
+        with torch.no_grad():
+            found = self._module(*given)
+        several = found if isinstance(found, tuple | list) else (found,)
+        return [State(_array(tensor)) for tensor in several]
+
+
+def _array(tensor: Any) -> Any:
+    if not isinstance(tensor, torch.Tensor):
+        raise NotImplementedError(f"an output is a {type(tensor).__name__}, no tensor")
+    if tensor.dtype == torch.bfloat16:
+        raise NotImplementedError("an output is bfloat16, which NumPy has not")
+    return np.array(tensor.numpy())
+
+
+def _stand_in() -> None:
+    """What onnx2torch imports of torchvision, for two operators that are gaps then."""
+
+    def lacking(*_: Any, **__: Any) -> Any:
+        raise NotImplementedError("this operator needs torchvision, which is not installed")
+
+    operators = types.ModuleType("torchvision.ops")
+    package = types.ModuleType("torchvision")
+    vars(operators).update(nms=lacking, roi_align=lacking, box_convert=lacking)
+    vars(package).update(ops=operators)
+    sys.modules |= {"torchvision": package, "torchvision.ops": operators}
