@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in
 from outvote.core.errors import UsageError
+from outvote.core.target import Target
 from outvote.dialects.onnx.targets import BUILT_IN, DEFAULT, TWINS
 from outvote.judge.compare import pairs_of
 from outvote.judge.vote import vote
@@ -103,6 +105,27 @@ def test_what_float16_cannot_hold_is_spoilt_and_the_first_such_node_is_named(
     assert (row["verdict"], row["spoilt"]) == ("spoilt", "millions")
     (finding,) = [f for f in found.findings if f.triage != "precision"]
     assert finding.accused == "twin:fp16"
+
+
+def wrong_numbers(twin: Target, what: str, folder: Path) -> Target:
+    """A twin whose tool writes a wrong scale, or forgets a bias; a script of its own is a cause."""
+    script = folder / f"{twin.mode}_{what}.py"
+    shutil.copy(Path(__file__).with_name("onnx_wrong_numbers.py"), script)
+    return replace(twin, name=f"{twin.mode}, wrong {what}", setup=script, env={"SPOILS": what})
+
+
+@pytest.mark.frameworks
+def test_what_a_type_explains_excuses_no_wrong_scale_and_no_forgotten_bias(tmp_path: Path) -> None:
+    """Beside these, the honest conversions to the same types are excused."""
+    honest = tuple(BUILT_IN[f"twin:{name}"] for name in ("fp16", "int8", "qdq"))
+    wrong = [wrong_numbers(twin, what, tmp_path) for twin in honest for what in ("scale", "bias")]
+    targets = (HONEST[0], *honest, *wrong)
+    path = saved(made.convolution_net(), tmp_path)
+    with LocalPool(targets) as pool:
+        found = check_in(pool, Job(model=path, targets=targets, count=4, minimise=0))
+    told = {row["target"]: (row["verdict"], row["spoilt"]) for row in check_result(found)["twins"]}
+    excused = {target.name: ("precision", None) for target in honest}
+    assert told == excused | {target.name: ("spoilt", "gemm") for target in wrong}
 
 
 @pytest.mark.frameworks

@@ -11,12 +11,14 @@ from outvote.judge.tolerance import PLACE
 
 # One last place of the arithmetic that hardware puts in the place of float32. TF32 has the
 # exponent of float32 and the mantissa of float16. Tensors quantised to int8 have 128 steps from
-# zero to the largest.
+# zero to the largest, and are off by a third of one as a rule. What rounding explains holds a
+# margin of ten already, in which faults would hide: of convolutions and products that ONNX Runtime
+# quantised we measured 700 to 3,100 times that, of a forgotten bias 15,000. 2**-10 lies between.
 _PLACE = {
     "tf32": 2.0**-10,
     "bf16": PLACE["bfloat16"],
     "f16": PLACE["float16"],
-    "int8": 2.0**-7,
+    "int8": 2.0**-10,
 }
 
 
