@@ -171,3 +171,20 @@ def test_targets_are_listed_with_their_health() -> None:
     assert [row.name for row in table] == ["a", "c"]
     assert str(table).startswith("a: ok numpy")
     assert "<td>a</td><td>ok</td>" in table._repr_html_()
+
+
+def test_causes_are_localised_and_nan_is_hunted(fake_model: Path) -> None:
+    causes = api.localize(fake_model, inputs(), targets=["a", "c"])
+    (pair,) = causes.data["pairs"]
+    assert pair["suspects"][0]["layer"] == "d2"
+    assert "a / c" in str(causes)
+    hunted = api.nan(fake_model, inputs(), target="a", budget="0.2s")
+    assert hunted.command == "nan"
+    assert hunted.data["evaluations"] > 0
+    assert hunted.data["data"]["source"] == "arrays"
+    assert "<iframe" in hunted._repr_html_()
+
+
+def test_a_bisection_needs_to_know_the_target(fake_model: Path) -> None:
+    with pytest.raises(UsageError, match="a model says not which target is in question"):
+        api.bisect(fake_model, "3.8", "3.9")

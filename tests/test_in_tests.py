@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
+from hypothesis.database import InMemoryExampleDatabase
 
 from outvote import strategies
 from outvote.core.errors import UsageError
@@ -150,11 +151,11 @@ def test_what_cannot_be_asserted_is_told(outvote: Outvote) -> None:
 QUICK = settings(max_examples=20, phases=[Phase.generate, Phase.shrink])
 
 
-def test_a_planted_fault_is_found_and_shrunk_to_one_layer(outvote: Outvote) -> None:
-    failed: list[DrawnModel] = []
+def agreement(failed: list[DrawnModel], kinds: list[str] | None, use: settings) -> None:
+    """The test of a backend, run at once; what it fails with is kept."""
 
-    @QUICK
-    @given(strategies.models())
+    @use
+    @given(strategies.models(kinds))
     def backends_agree(model: DrawnModel) -> None:
         try:
             assert_consistent(model)
@@ -165,6 +166,21 @@ def test_a_planted_fault_is_found_and_shrunk_to_one_layer(outvote: Outvote) -> N
     with pytest.raises(InconsistentError, match=r"c differs by 0.0099 .* in ReLU layer 'relu_1'"):
         backends_agree()
     assert repr(failed[-1]) == "float32[12] → ReLU()"
+
+
+def test_a_planted_fault_is_found_and_shrunk_to_one_layer(outvote: Outvote) -> None:
+    failed: list[DrawnModel] = []
+    agreement(failed, None, QUICK)
+    assert len(failed) > 1
+
+
+def test_what_has_failed_is_replayed_from_the_database(outvote: Outvote) -> None:
+    database, kinds = InMemoryExampleDatabase(), ["Dense", "ReLU"]
+    kept = settings(derandomize=False, database=database, max_examples=60)  # one in two finds it
+    agreement([], kinds, settings(kept, phases=[Phase.generate, Phase.shrink]))
+    again: list[DrawnModel] = []
+    agreement(again, kinds, settings(kept, phases=[Phase.reuse]))
+    assert len(again) <= 4, "what it holds is run again, and nothing is drawn"
 
 
 def test_inputs_and_parameters_are_drawn_for_a_model(outvote: Outvote) -> None:
