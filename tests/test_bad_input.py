@@ -205,7 +205,7 @@ def test_a_target_that_is_not_installed(
     bad(
         run("model.json", "--targets", "a,jax"), "needs keras and jax", "pip install 'outvote[jax]'"
     )
-    bad(run("model.json"), "0 of the default ones", "pip install 'outvote[all]'")
+    bad(run("model.json"), "0 of the default ones", "pip install 'outvote[jax,torch]'")
 
 
 @pytest.mark.parametrize(

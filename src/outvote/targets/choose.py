@@ -46,7 +46,7 @@ def choose(
         if len(found) < 2:
             raise UsageError(
                 f"a comparison needs two targets, and {len(found)} of the default ones "
-                f"({', '.join(default)}) are installed; {install_hint('all')}"
+                f"({', '.join(default)}) are installed; {_two_at_least(found, known, default)}"
             )
         return found
     wanted = [single for name in names for single in expanded(name)]
@@ -62,6 +62,15 @@ def choose(
                 f"{install_hint(target.extra)}"
             )
     return chosen
+
+
+def _two_at_least(
+    found: Sequence[Target], known: Mapping[str, Target], default: Sequence[str]
+) -> str:
+    """How to get as many as a comparison needs; the first of the default ones is the largest."""
+    missing = [known[name] for name in (*default[1:], *default[:1]) if known[name] not in found]
+    extras = dict.fromkeys(target.extra for target in missing[: 2 - len(found)])
+    return f"{install_hint(','.join(extras))}; with a third one, one can be outvoted"
 
 
 def choose_for(
