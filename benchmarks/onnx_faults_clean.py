@@ -12,12 +12,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 import onnx
 
-from onnx_faults import LIMITS
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.core.errors import UsageError
@@ -27,10 +27,12 @@ from outvote.dialects.onnx.targets import BUILT_IN, DEFAULT
 from outvote.findings.finding import Finding
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
+from outvote.run.process import Limits
 
 _BROUGHT = Path(onnx.__file__).parent / "backend" / "test" / "data"
 _LARGEST = 2_000_000  # weights of a model of the zoo
 _COUNT = 2
+LIMITS = Limits(silence_seconds=600.0)  # large networks take minutes in NumPy
 _EXPORT = """
 import sys, warnings
 warnings.simplefilter("ignore")
@@ -60,9 +62,9 @@ def exported(path: Path, folder: Path) -> Path:
 
 def brought() -> Iterator[Path]:
     """Graphs that come with the onnx package."""
-    yield from sorted((_BROUGHT / "light").glob("*.onnx"))
     for name in ("pytorch-converted", "pytorch-operator", "simple"):
         yield from sorted((_BROUGHT / name).glob("*/model.onnx"))
+    yield from sorted((_BROUGHT / "light").glob("*.onnx"))
 
 
 def zoo() -> Iterator[Path]:
@@ -100,12 +102,13 @@ def is_supported(finding: Finding) -> bool:
 
 def run_clean(folders: Sequence[Path], out: Path) -> None:
     """Check every graph; print each bug, and how many nothing supports."""
-    files: Iterable[Path] = [
-        *(path for path in brought()),
-        *(path for folder in folders for path in sorted(folder.rglob("*.onnx"))),
-        *(path for folder in folders for path in sorted(folder.rglob("*.keras"))),
-        *zoo(),
-    ]
+    named = (
+        path
+        for folder in folders
+        for pattern in ("*.onnx", "*.keras")
+        for path in sorted(folder.rglob(pattern))
+    )
+    files: Iterable[Path] = chain(named, brought(), zoo())
     checked = bugs = false = 0
     with LocalPool([BUILT_IN[name] for name in DEFAULT], limits=LIMITS) as pool:
         for path in files:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from outvote.bench.noise import NoiseFloor
@@ -28,6 +28,7 @@ from outvote.judge.rows import DecisionRow, Words, first, sentence
 from outvote.judge.tolerance import DIGIT, LOST_DIGITS
 from outvote.judge.vote import Vote, vote
 from outvote.localize.layers import Localization, localize
+from outvote.localize.stuck import first_stuck_layer
 from outvote.localize.whole_graph import first_deviating_layer
 from outvote.run.pool import Pool
 
@@ -116,8 +117,17 @@ class Blame:
             faults = findings_from_faults(located, involved, first[:1])
             found = [finding for finding in faults if told_by(finding) & set(raised)]
         told = {name for finding in found for name in told_by(finding)}
-        rest = {name: run for name, run in runs.items() if name not in told}
+        rest = {name: self._placed(run) for name, run in runs.items() if name not in told}
         return found + findings_from_failures(rest, self.pool.targets, self.case.model)
+
+    def _placed(self, run: Run) -> Run:
+        """A run that hung and did not say where, with the layer that hangs alone."""
+        able = [n for n, t in self._finished.items() if t.can("watch") and t.is_eager]
+        if run.outcome is not Outcome.HANG or run.layer or not able:
+            return run
+        inputs = self.case.data.take(self._one(0))
+        layer = first_stuck_layer(self.pool, self.case.model, inputs, able[0], run.target)
+        return replace(run, layer=layer.name) if layer else run
 
     def differences(
         self,
