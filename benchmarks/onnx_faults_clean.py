@@ -86,12 +86,16 @@ def check_clean(pool: Pool, path: Path, folder: Path) -> tuple[str, list[Finding
     return checked.verdict, [f for f in checked.findings if f.triage == "bug"]
 
 
+def has_no_numbers(finding: Finding) -> bool:
+    return finding.kind in ("crash", "hang", "shape")
+
+
 def is_supported(finding: Finding) -> bool:
     """Whether a computation in float64 speaks against the accused.
 
     One that fails or gives another shape has no numbers to be held against it.
     """
-    if finding.kind in ("crash", "hang", "shape"):
+    if has_no_numbers(finding):
         return True
     proof, accused = finding.proof, finding.accused
     if proof is None or accused is None or accused not in proof.errors:
@@ -124,5 +128,6 @@ def run_clean(folders: Sequence[Path], out: Path) -> None:
             for finding in found:
                 is_false = not is_supported(finding)
                 false += is_false
-                print(f"    {'FALSE' if is_false else 'supported'}: {finding.title}", flush=True)
+                word = "no numbers" if has_no_numbers(finding) else "by float64"
+                print(f"    {'FALSE' if is_false else word}: {finding.title}", flush=True)
     print(f"\n{bugs} bug verdicts on {checked} graphs, without support by float64: {false}")
