@@ -61,6 +61,16 @@ def test_the_last_unit_is_open_where_numbers_are_quantised(
     assert (listed(one, seen(one, three, three, other)) is not None) is is_open
 
 
+@pytest.mark.parametrize(
+    ("kind", "most", "is_open"),
+    [("Mul", 2**31 - 1, True), ("Mul", 9, False), ("Max", 2**31, False)],
+)
+def test_integers_beyond_their_type_are_open(kind: str, most: int, is_open: bool) -> None:
+    one = specimen(kind, np.array([most], np.int64 if most > 2**31 - 1 else np.int32))
+    three, far = np.array([3], np.int32), np.array([30], np.int32)
+    assert (listed(one, seen(one, three, three, far)) is not None) is is_open
+
+
 def test_numbers_with_a_fraction_have_no_last_unit() -> None:
     one = specimen("HannWindow", floats(1.0))
     assert listed(one, seen(one, floats(0.5), floats(0.5), floats(0.6))) is None

@@ -26,6 +26,7 @@ class Difference:
     link: str
     parameters: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     reads_nan: bool = False  # only where an input holds NaN
+    reads_extremes: bool = False  # only where an input holds integers near the ends of its type
     off_by_one: bool = False  # only where whole numbers differ by one at most
 
     @property
@@ -39,12 +40,20 @@ class Difference:
             and seen.kind in self.kinds
             and all(layer.config.get(k) in values for k, values in self.parameters.items())
             and (not self.reads_nan or any(map(_holds_nan, specimen.inputs)))
+            and (not self.reads_extremes or any(map(_holds_extremes, specimen.inputs)))
             and (not self.off_by_one or _is_off_by_one(seen))
         )
 
 
 def _holds_nan(array: Array) -> bool:
     return array.dtype.kind == "f" and bool(np.isnan(array).any())
+
+
+def _holds_extremes(array: Array) -> bool:
+    if array.dtype.kind not in "iu" or not array.size:
+        return False
+    most = np.iinfo(array.dtype).max >> 2
+    return int(array.max()) > most or int(array.min()) < -most
 
 
 def _is_off_by_one(seen: Observation) -> bool:
@@ -84,6 +93,7 @@ def differences_of(spoken: str) -> tuple[Difference, ...]:
             entry["link"],
             entry.get("parameters", {}),
             entry.get("reads_nan", False),
+            entry.get("reads_extremes", False),
             entry.get("off_by_one", False),
         )
         for entry in found

@@ -19,7 +19,7 @@ from outvote.dialects.onnx.nouns.batch import (
     cases_in,
     packed_cases,
 )
-from outvote.dialects.onnx.nouns.types import NAMES, is_narrow
+from outvote.dialects.onnx.nouns.types import NAMES, carrier, is_narrow
 
 
 def expose_graphs(request: ExposeGraphs) -> GraphsExposed:
@@ -70,6 +70,8 @@ def _alone(
     known = [name for name in (*names, *node.output) if name]
     if not all(_travels(types.get(name, 0)) for name in known):
         return None
+    if any(tensors[name].dtype != carrier(NAMES[types[name]]) for name in names):
+        return None  # the node before gives another type than it should: that is the finding
     made = ModelProto(ir_version=proto.ir_version, opset_import=proto.opset_import)
     made.graph.name = "cut"
     made.graph.node.append(node)
