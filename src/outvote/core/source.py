@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import keyword
 import re
+import unicodedata
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -37,8 +38,12 @@ def literal(value: Any) -> str:
 
 
 def is_name(text: str) -> bool:
-    """Whether the text can be written as a name: of a parameter, of a class."""
-    return text.isidentifier() and not keyword.iskeyword(text)
+    """Whether the text can be written as a name: of a parameter, of a class.
+
+    Python reads names in one normal form: what has another would be another name.
+    """
+    normal = unicodedata.normalize("NFKC", text) == text
+    return normal and text.isidentifier() and not keyword.iskeyword(text)
 
 
 def keywords(given: Mapping[str, str]) -> list[str]:
