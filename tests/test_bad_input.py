@@ -237,7 +237,7 @@ def test_flags_that_contradict(run: Callable[..., tuple[int, str]]) -> None:
     bad(run("model.json", *AB, "--metric", "best"), "'best' is unknown", "class, mad, relative")
     bad(run("model.json", *AB, "--count", "0"), "--count", "from 1, received '0'")
     bad(run("model.json", *AB, "--p", "120"), "from 0 to 100")
-    bad(run("model.json", *AB, "--mad-threshold", "nan"), "number from 0, received 'nan'")
+    bad(run("model.json", *AB, "--mad-threshold", "nan"), "number from 0 to 1e+09, received 'nan'")
     bad(run("model.json", *AB, "--noise-factor", "-1"), "received '-1'")
     bad(run("model.json", *AB, "--memory", "0"), "above 0, received '0'")
     bad(run("model.json", *AB, "--no-such-flag"), "--no-such-flag", "--help")
