@@ -32,6 +32,7 @@ from outvote.dialects.onnx.nouns.node import (
 )
 from outvote.dialects.onnx.nouns.types import CODES
 from outvote.dialects.onnx.widen import float64_of
+from outvote.triage import operators
 from outvote.triage.reductions import Builder
 
 
@@ -272,13 +273,13 @@ def builder(tmp_path: Path) -> Builder:
 
 def test_attributes_go_all_at_once_then_one_by_one(builder: Builder) -> None:
     full = specimen(builder.blobs, node("Gemm", alpha=2.0, transB=1, body={GRAPH: {}}))
-    found = [s.last.config for s in reductions.fewer_attributes(full, builder)]
+    found = [s.last.config for s in operators.fewer_attributes(full, builder)]
     assert found == [
         {"body": {GRAPH: {}}},
         {"transB": 1, "body": {GRAPH: {}}},
         {"alpha": 2.0, "body": {GRAPH: {}}},
     ]
-    assert not list(reductions.fewer_attributes(specimen(builder.blobs, node("Relu")), builder))
+    assert not list(operators.fewer_attributes(specimen(builder.blobs, node("Relu")), builder))
 
 
 @pytest.mark.parametrize(
@@ -305,7 +306,7 @@ def test_sizes_that_are_alike_are_cut_alike(builder: Builder) -> None:
     """Where only the input got smaller, the product would not fit any more."""
     weight = np.arange(24, dtype=np.float32).reshape(4, 6)
     full = specimen(builder.blobs, node("MatMul"), weight, count=6)
-    found = list(reductions.equal_sizes(full, builder))
+    found = list(operators.equal_sizes(full, builder))
     assert found
     for smaller in found:
         (x,), (kept,) = smaller.inputs, smaller.last.weights
@@ -322,7 +323,7 @@ def test_large_specimens_keep_their_attributes(builder: Builder) -> None:
              for i in range(4)]  # fmt: skip
     for count, looked_at in ((4, False), (3, True)):
         full = Specimen(model_of(*chain[:count]), (np.ones((1, 4), np.float32),))
-        for way in (reductions.fewer_attributes, reductions.smaller_attributes):
+        for way in (operators.fewer_attributes, reductions.smaller_attributes):
             assert bool(list(way(full, builder))) is looked_at
 
 

@@ -29,7 +29,7 @@ from outvote.core.states import State
 from outvote.core.target import Outcome
 from outvote.dialects.onnx.nouns.operators import ListOperators
 from outvote.dialects.onnx.nouns.requests import AttemptNode, InferForms
-from outvote.dialects.onnx.workers.shared.engine import moved
+from outvote.worker.jitter import moved
 
 NETS = {
     "convolutions": made.convolution_net,

@@ -33,7 +33,8 @@ def as_file(model: Any, folder: Path, name: str = "model", inputs: Inputs | None
         if path is not None:
             return path
     raise UsageError(
-        f"expected a Keras model or the path of a model file; received {type(model).__name__}"
+        "expected a Keras model or the path of a model file, or a PyTorch module; "
+        f"received {type(model).__name__}"
     )
 
 
@@ -71,9 +72,14 @@ def as_arrays(
             raise UsageError("y was given without x; give the inputs that y belongs to")
         return None
     if isinstance(x, Mapping):
-        arrays = {str(name): np.asarray(array) for name, array in x.items()}
+        arrays = {str(name): _array(array) for name, array in x.items()}
     elif isinstance(x, list | tuple):
-        arrays = {f"x{i}": np.asarray(array) for i, array in enumerate(x)}
+        arrays = {f"x{i}": _array(array) for i, array in enumerate(x)}
     else:
-        arrays = {"x": np.asarray(x)}
-    return arrays if y is None else {**arrays, "y": np.asarray(y)}
+        arrays = {"x": _array(x)}
+    return arrays if y is None else {**arrays, "y": _array(y)}
+
+
+def _array(given: Any) -> Array:
+    """An array of what may be a tensor with a gradient, which NumPy does not take."""
+    return np.asarray(given.detach().cpu() if hasattr(given, "detach") else given)

@@ -49,7 +49,7 @@ def check(
     Without `x` the inputs are random. `y` is what the model should answer, if that is known.
     """
     with OwnedFolder() as folder:
-        files = {"model": as_file(model, folder), "data": as_data(x, y, folder)}
+        files = {"model": as_file(model, folder, inputs=x), "data": as_data(x, y, folder)}
         return _done("check", job_asked("check", **files, **options), progress, files["data"])
 
 

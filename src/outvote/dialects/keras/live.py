@@ -17,7 +17,7 @@ from outvote.core.errors import UsageError
 def saved_call(live: Any, inputs: Sequence[Array], path: Path) -> Path | None:
     """The model that calls a layer, or a function of keras.ops, with tensors like these."""
     keras = sys.modules.get("keras")
-    if keras is None or not callable(live):
+    if keras is None or not callable(live) or _is_of_torch(keras, live):
         return None
     if not inputs:
         raise UsageError(f"{_name(live)} needs `inputs`: an array, or one per argument in a list")
@@ -33,6 +33,13 @@ def saved_call(live: Any, inputs: Sequence[Array], path: Path) -> Path | None:
             f"{type(error).__name__}: {error}"
         ) from error
     return file
+
+
+def _is_of_torch(keras: Any, live: Any) -> bool:
+    """A module of PyTorch that is no layer of Keras: its own wing exports it."""
+    torch = sys.modules.get("torch")
+    is_module = torch is not None and isinstance(live, torch.nn.Module)
+    return is_module and not isinstance(live, keras.layers.Layer)
 
 
 def _name(live: Any) -> str:

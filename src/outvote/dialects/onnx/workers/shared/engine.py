@@ -6,8 +6,6 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Input, Layer, Model, Ref, Weight, digest_of, find_refs, with_refs
@@ -15,6 +13,7 @@ from outvote.core.states import State
 from outvote.dialects.onnx.nouns.node import WEIGHT, origin_of, tensors_of
 from outvote.dialects.onnx.workers.shared.assemble import assemble, total_bytes
 from outvote.dialects.onnx.workers.shared.runtime import Program, Runtime
+from outvote.worker.jitter import moved
 
 _KEPT = 512  # programs, or as many more as their constants take this many bytes
 _KEPT_BYTES = 128 << 20
@@ -22,7 +21,6 @@ _MOST_KEPT = 8192
 _NODE = "node"
 _COUNTS = ("int32", "int64")
 _FEW = 64
-_EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
 
 
 @dataclass
@@ -205,24 +203,3 @@ def _with_constants(
 
 def _sizes(array: Array, free: bool) -> tuple[int | None, ...]:
     return (None,) * array.ndim if free else array.shape
-
-
-def moved(tensor: State, seed: int) -> State:
-    """A tensor moved by about one unit in the last place, up or down at random.
-
-    Seed 0 moves all away from zero: in a chain of single numbers, random moves may cancel. The
-    step is relative to the element and to the mean size of the tensor: a sum of many terms that
-    cancel is rounded relative to its terms. Exact zeros stay.
-    """
-    if tensor.dtype not in _EPSILON or not tensor.array.size:
-        return tensor
-    wide = tensor.array.astype(np.float64)
-    signs: Array = np.sign(wide)
-    if seed:
-        signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=wide.shape)
-    finite = np.isfinite(wide)
-    with np.errstate(invalid="ignore", over="ignore"):
-        size = np.where(finite, np.abs(wide), 0.0)
-        step = _EPSILON[tensor.dtype] * (size + size.mean()) * signs
-        found = np.where(finite & (wide != 0), wide + step, wide)
-        return tensor.but(found.astype(tensor.array.dtype))

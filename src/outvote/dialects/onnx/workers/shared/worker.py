@@ -9,8 +9,6 @@ from dataclasses import replace
 import numpy as np
 
 from outvote.core import protocol as ask
-from outvote.core.arrays import Array
-from outvote.core.instances import count_of, taken
 from outvote.core.model import Model, Ref
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
@@ -42,6 +40,7 @@ from outvote.dialects.onnx.workers.shared.runtime import Runtime
 from outvote.dialects.onnx.workers.shared.session import NodeSession
 from outvote.dialects.onnx.workers.shared.shapes import announce_outputs
 from outvote.worker.main import Context, Handlers, Refused
+from outvote.worker.portions import first_rows, joined, portions
 from outvote.worker.scripts import run_script, version_of
 
 
@@ -128,16 +127,16 @@ class OnnxWorker:
         model = request.model
         data = [self._context.blobs.get(digest) for digest in request.inputs]
         shown = [r for name in request.watch for r in _tensors(model, name)]
-        parts = _portions(model, data, request.batch)
+        parts = portions(model, data, request.batch)
         steps = len(model.layers) if request.jitter is not None else 1
         self._context.begin(len(parts) * steps)
         first, *rest = parts
         found = [self._part(model, first, request.jitter, shown)]
         found += [self._part(model, part, request.jitter, ()) for part in rest]
-        outputs = [_joined([part[i] for part in found]) for i in range(len(model.outputs))]
+        outputs = [joined([part[i] for part in found]) for i in range(len(model.outputs))]
         hidden = iter(found[0][len(outputs) :])
         watched = {
-            name: tuple(_rows(next(hidden), request.rows) for _ in _tensors(model, name))
+            name: tuple(first_rows(next(hidden), request.rows) for _ in _tensors(model, name))
             for name in request.watch
         }
         return ask.Ran(outputs=Outputs.of(outputs), watched=watched)
@@ -249,37 +248,9 @@ class OnnxWorker:
         return found
 
 
-def _portions(model: Model, data: Sequence[Array], batch: int) -> list[list[State]]:
-    """What the model is fed, run by run: a batch that it takes, or all at once."""
-    axes = [item.batch for item in model.inputs]
-    count = count_of(data, axes)
-    own = next((item.shape[item.batch] for item in model.inputs if item.batch is not None), None)
-    apart = all(model.batch_axis(r) is not None for r in model.outputs)
-    size = own or (batch if apart else count) or 1
-    starts = range(0, count, size) if count else [0]
-    return [
-        [
-            State(taken(array, item.batch, slice(s, s + size)), None, item.dtype, item.batch)
-            for item, array in zip(model.inputs, data, strict=True)
-        ]
-        for s in starts
-    ]
-
-
 def _ones(shape: Sequence[int | None], dtype: str) -> State:
     return State(np.ones([n or 1 for n in shape], carrier(dtype)), None, dtype)
 
 
 def _tensors(model: Model, name: str) -> list[Ref]:
     return tensors_of(origin_of(model.layer(name)), name)
-
-
-def _joined(parts: Sequence[State]) -> State:
-    first = parts[0]
-    if len(parts) == 1 or first.batch is None:
-        return first
-    return first.but(np.concatenate([part.array for part in parts], first.batch))
-
-
-def _rows(state: State, rows: int) -> State:
-    return state.but(taken(state.array, state.batch, slice(rows)))

@@ -1,0 +1,88 @@
+"""A module that lives in the user's process, exported there, or why it cannot be.
+
+It is exported as it answers, in `eval` mode; the first dimension of its inputs is left free where
+the module allows that.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from outvote.core.arrays import Array
+from outvote.core.errors import UsageError
+
+# What PyTorch says where it cannot export, and what that means.
+_REASONS = (
+    (
+        r"[Dd]ata.dependent|GuardOnDataDependent|Could not guard on|item\(\)|\.tolist\(",
+        "its path depends on values of tensors (an `if` or a size made of them); "
+        "use torch.where or torch.cond there",
+    ),
+    (
+        r"print|logging|builtin.*open",
+        "it does something besides computing, such as printing",
+    ),
+    (
+        r"missing (a|\d+) required|positional argument|unexpected keyword",
+        "its forward takes other inputs than were given",
+    ),
+    (
+        r"Unsupported|graph break|torch\._dynamo",
+        "it uses Python that cannot be traced",
+    ),
+)
+
+
+def saved_call(live: Any, inputs: Sequence[Array], path: Path) -> Path | None:
+    """The program of a module, saved; None for what is no module of PyTorch."""
+    torch = sys.modules.get("torch")  # who has a module has imported it
+    if torch is None or not isinstance(live, torch.nn.Module) or _is_of_keras(live):
+        return None
+    if not inputs:
+        raise UsageError(
+            f"{type(live).__name__} is exported with its inputs: outvote.check(module, x), "
+            "several as a list in the order of its forward"
+        )
+    was_training = live.training
+    live.eval()
+    try:
+        program = _program(torch, live, tuple(torch.as_tensor(array) for array in inputs))
+    finally:
+        live.train(was_training)
+    file = path.with_suffix(".pt2")
+    torch.export.save(program, file)
+    return file
+
+
+def _is_of_keras(live: Any) -> bool:
+    """Keras' models are modules too on its backend torch; its own wing saves them."""
+    return any(kind.__module__.split(".")[0] == "keras" for kind in type(live).__mro__)
+
+
+def _program(torch: Any, module: Any, given: tuple[Any, ...]) -> Any:
+    counts = {len(tensor) for tensor in given if tensor.ndim}
+    if len(counts) == 1 and counts != {0}:
+        # Sizes of 0 and 1 are always taken as fixed: the example has two instances.
+        rows = torch.arange(2) % counts.pop()
+        example = tuple(tensor[rows] if tensor.ndim else tensor for tensor in given)
+        free = tuple({0: torch.export.Dim.AUTO} if tensor.ndim else None for tensor in given)
+        with suppress(Exception):  # whatever it is shows again with fixed sizes, or is gone
+            return torch.export.export(module, example, dynamic_shapes=free)
+    try:
+        return torch.export.export(module, given)
+    except Exception as error:
+        raise UsageError(
+            f"{type(module).__name__} cannot be exported by torch.export: {_reason(error)}"
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    told = f"{type(error).__name__}: {error}"
+    first = " ".join(str(error).split())[:200]
+    meant = next((meaning for pattern, meaning in _REASONS if re.search(pattern, told)), None)
+    return f"{meant} ({first})" if meant else first

@@ -1,0 +1,1 @@
+"""Words of both sides: the driver and the worker."""

@@ -1,0 +1,124 @@
+"""Who runs PyTorch programs: PyTorch in its modes, and others by a converter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.dialect import Recipe
+from outvote.core.errors import UsageError
+from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.requirements import merged
+from outvote.core.target import Target
+from outvote.dialects.torch_export.nouns.kernels import (
+    BORROWED_BY_DECOMPOSITIONS,
+    BORROWED_BY_INDUCTOR,
+)
+from outvote.dialects.torch_export.nouns.node import ref
+from outvote.targets.choose import missing_packages
+
+PACKAGE = "torch"
+OVERLAID: tuple[str, ...] = ()
+RECIPES: Mapping[str, Recipe] = {}
+_READS = frozenset({"read", "save", "watch", "step"})
+_WIDE = frozenset({"float64", "versions"})
+_READER = "torch:eager"
+
+
+def _torch(mode: str, library: str = "torch", **more: Any) -> Target:
+    """PyTorch in a mode; its kernels are ATen's where it borrows them."""
+    return Target(
+        f"torch:{mode}",
+        dialect="torch_export",
+        worker="torch",
+        library=library,
+        mode=mode,
+        packages=("torch",),
+        package="torch",
+        extra="torch",
+        capabilities=_READS | _WIDE,
+        **more,
+    )
+
+
+def _converted(library: str, *packages: str, extra: str) -> Target:
+    """Another library, which runs what a converter makes of a program."""
+    return Target(
+        f"{library}:torch",
+        dialect="torch_export",
+        worker=library,
+        library=library,
+        packages=("torch", library, *packages),
+        package=library,
+        extra=extra,
+        capabilities=_READS,
+        costs=frozenset({"compiles"}),
+    )
+
+
+BUILT_IN: Mapping[str, Target] = {
+    target.name: target
+    for target in (
+        _torch("eager"),
+        _torch(
+            "decomposed",
+            library="torch's decompositions",
+            borrows={"torch": BORROWED_BY_DECOMPOSITIONS},
+        ),
+        _torch("aot_eager", costs=frozenset({"compiles"})),
+        _torch(
+            "inductor",
+            library="inductor",
+            costs=frozenset({"compiles", "compiles_slowly"}),
+            borrows={"torch": BORROWED_BY_INDUCTOR},
+        ),
+        _torch(
+            "aoti",
+            library="inductor",
+            costs=frozenset({"compiles", "compiles_slowly"}),
+            borrows={"torch": BORROWED_BY_INDUCTOR},
+        ),
+        _torch("script", costs=frozenset({"compiles"})),
+        _torch("cuda", library="torch on CUDA"),
+        _torch("cuda:tf32", library="torch on CUDA"),
+        # It takes float64, says float64, and computes in float32.
+        _converted("openvino", extra="openvino"),
+        # Convolutions in float64 it does not have.
+        _converted("onnxruntime", "onnxscript", extra="torch-onnx"),
+    )
+}
+DEFAULT = SEARCHED = (_READER, "torch:decomposed", "openvino:torch")
+
+
+def with_versions(base: Target, requirements: tuple[str, ...], name: str) -> Target:
+    """A target with other releases, in an environment of its own."""
+    asked = merged(base.requirements, requirements)
+    return replace(base, name=name, requirements=asked, plain=base.plain or base.name)
+
+
+def helpers(targets: Iterable[Target]) -> list[Target]:
+    """A helper that reads programs where no target runs in this environment."""
+    if any(not target.requirements and target.python is None for target in targets):
+        return []
+    reader = BUILT_IN[_READER]
+    if missing_packages(reader):
+        raise UsageError("PyTorch programs are read where torch is; pip install 'outvote[torch]'")
+    return [replace(reader, name=f"{_READER} (reads the model)")]
+
+
+def reading_order(target: Target) -> tuple[Any, ...]:
+    """Who runs here, is as it was released, and starts quickest."""
+    elsewhere = bool(target.requirements) or target.python is not None
+    return (elsewhere, target.setup is not None, target.name != _READER, target.name)
+
+
+def probe() -> tuple[Model, list[Array], Array]:
+    """The positive part of two numbers."""
+    relu = Layer("y", "aten.relu", {}, [], {"self": ref("x")})
+    inputs = (Input("x", (None, 2), "float32"),)
+    model = Model("probe", inputs, (relu,), (Ref("y"),), "torch_export")
+    return model, [np.array([[-1.0, 2.0]], np.float32)], np.array([[0.0, 2.0]], np.float32)

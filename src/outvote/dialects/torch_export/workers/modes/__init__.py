@@ -1,0 +1,1 @@
+"""What PyTorch makes of a graph before it runs it: a file for each mode."""

@@ -1,0 +1,40 @@
+"""`torch.compile` with a backend; everything it makes stays in the worker's own folder."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from outvote.dialects.torch_export.workers.shared.engine import Program
+
+_GAPS = re.compile(r"InvalidCxxCompiler|No working C\+\+ compiler|Unsupported|NotImplementedError")
+
+
+class Compiled:
+    """One compilation for each graph and each form of its inputs."""
+
+    libraries: tuple[str, ...] = ()
+
+    def __init__(self, backend: str, folder: Path) -> None:
+        self._backend = backend
+        # What another process compiled may come from another PyTorch, or a patched one.
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
+        os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+
+    def load(self, module: Any, examples: Sequence[Any]) -> Program:
+        torch._dynamo.reset()
+        found: Program = torch.compile(module, backend=self._backend, fullgraph=True, dynamic=False)
+        return found
+
+    def is_gap(self, error: Exception) -> bool:
+        return is_gap_of_compiler(error)
+
+
+def is_gap_of_compiler(error: Exception) -> bool:
+    """Whether there is no C++ compiler, or something that is not supported."""
+    return bool(_GAPS.search(f"{type(error).__name__}: {error}"))

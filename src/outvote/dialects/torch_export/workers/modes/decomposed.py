@@ -1,0 +1,34 @@
+"""Every operator taken apart into those of core ATen, which ATen then computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from torch._decomp import core_aten_decompositions
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from outvote.dialects.torch_export.workers.shared.engine import Program
+
+
+def create(folder: Path) -> Decomposed:
+    return Decomposed()
+
+
+class Decomposed:
+    """Traces a graph through PyTorch's own decompositions."""
+
+    libraries: tuple[str, ...] = ()
+
+    @cached_property
+    def _table(self) -> Any:
+        return core_aten_decompositions()
+
+    def load(self, module: Any, examples: Sequence[Any]) -> Program:
+        found: Program = make_fx(module, decomposition_table=self._table)(*examples)
+        return found
+
+    def is_gap(self, error: Exception) -> bool:
+        return False

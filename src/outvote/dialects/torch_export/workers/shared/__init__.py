@@ -1,0 +1,1 @@
+"""What the workers have in common."""

@@ -1,0 +1,211 @@
+"""PyTorch programs on real targets: clean ones agree, planted faults are accused where they are."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import outvote
+from outvote.commands.check.checked import Checked
+from outvote.commands.check.job import Job
+from outvote.commands.check.run import check_in
+from outvote.core.blobs import BlobStore
+from outvote.core.errors import UsageError
+from outvote.core.target import Target
+from outvote.dialects.torch_export.live import saved_call
+from outvote.dialects.torch_export.script import script, short
+from outvote.dialects.torch_export.targets import BUILT_IN
+from outvote.dialects.torch_export.workers.shared.read import read
+from outvote.findings.finding import Finding
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
+from torch_programs import ARCHIVES, ConvNet, archive, saved
+
+pytestmark = pytest.mark.frameworks
+
+HONEST = tuple(BUILT_IN[name] for name in ("torch:eager", "torch:decomposed", "openvino:torch"))
+INDUCTOR = BUILT_IN["torch:inductor"]
+
+
+def planted(fault: str, base: str) -> Target:
+    """A target with a fault, as a library of its own."""
+    return replace(
+        BUILT_IN[base],
+        name=fault,
+        library=fault,
+        borrows={},
+        setup=Path(__file__).with_name("torch_planted.py"),
+        env={"OUTVOTE_PLANTED": fault},
+    )
+
+
+PLANTED = {
+    "kernels": planted("kernels", "torch:eager"),
+    "decompositions": planted("decompositions", "torch:decomposed"),
+    "lowerings": planted("lowerings", "torch:inductor"),
+    "converter": planted("converter", "openvino:torch"),
+}
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with LocalPool([*HONEST, INDUCTOR, *PLANTED.values()]) as running:
+        yield running
+
+
+def checked(pool: Pool, path: Path, targets: Sequence[Target], **more: Any) -> Checked:
+    return check_in(pool, Job(model=path, targets=tuple(targets), **more))
+
+
+@pytest.mark.parametrize("name", ARCHIVES)
+def test_clean_programs_agree_call_by_call(name: str, pool: Pool, tmp_path: Path) -> None:
+    found = checked(pool, archive(name, tmp_path), HONEST[:2], every_layer=True)
+    assert all(run.ok for run in found.runs.values()), found.runs
+    assert found.verdict == "consistent", [f.title for f in found.findings]
+    assert not found.findings
+
+
+def test_what_is_compiled_and_converted_agrees(pool: Pool, tmp_path: Path) -> None:
+    found = checked(pool, archive("conv", tmp_path), (*HONEST, INDUCTOR))
+    assert all(run.ok for run in found.runs.values()), found.runs
+    assert found.verdict == "consistent"
+
+
+class Guilty(nn.Module):
+    """A convolution, the function at fault, and more behind it."""
+
+    def __init__(self, act: nn.Module) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(3, 4, 2)
+        self.act = act
+        self.head = nn.Linear(4, 5)
+
+    def forward(self, x: Any) -> Any:
+        h = self.act(self.stem(x))
+        return self.head(h.mean((2, 3)))
+
+
+LINE = Guilty.forward.__code__.co_firstlineno + 1  # of the call of `act`
+FAULTS: dict[str, tuple[nn.Module, str]] = {
+    "kernels": (nn.Softmax(1), "aten.softmax.int"),
+    "decompositions": (nn.SiLU(), "aten.silu"),
+    "lowerings": (nn.ReLU(), "aten.relu"),
+    "converter": (nn.GELU(), "aten.gelu"),
+}
+
+
+def spoilt(fault: str, pool: Pool, folder: Path, **more: Any) -> tuple[Finding, tuple[Target, ...]]:
+    """What is said of a module whose function is at fault on one of three targets."""
+    torch.manual_seed(3)
+    free = ({0: torch.export.Dim("n")},)
+    path = saved(Guilty(FAULTS[fault][0]), (torch.randn(2, 3, 5, 5),), folder / "m.pt2", free)
+    targets = (HONEST[0], HONEST[2], PLANTED[fault])
+    found = checked(pool, path, targets, **more)
+    assert found.verdict == "inconsistent"
+    (finding,) = found.findings
+    return finding, targets
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_planted_fault_is_accused_by_module_and_line(
+    fault: str, pool: Pool, tmp_path: Path
+) -> None:
+    finding, _ = spoilt(fault, pool, tmp_path, minimise=0)
+    assert finding.accused == fault
+    assert finding.layer is not None
+    assert finding.layer.name == f"act (test_torch_check.py:{LINE})"
+    assert finding.layer.kind == FAULTS[fault][1]
+
+
+def test_a_fault_is_made_small_and_proved_by_a_script(pool: Pool, tmp_path: Path) -> None:
+    fault = "decompositions"
+    finding, targets = spoilt(fault, pool, tmp_path, minimise=4.0)
+    assert (finding.triage, finding.accused) == ("bug", fault)
+    assert finding.proof is not None
+    specimen = finding.proof.specimen
+    assert [layer.kind for layer in specimen.model.layers] == ["aten.silu"]
+    assert specimen.numbers <= 16
+    text = script(finding, {t.name: t for t in targets}, pool, tmp_path)
+    assert text is not None
+    assert "outvote" not in text.replace("OUTVOTE_PLANTED", "").replace(
+        str(PLANTED[fault].setup), ""
+    )
+    (tmp_path / "repro.py").write_text(text)
+    command = [sys.executable, str(tmp_path / "repro.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stdout + done.stderr
+    lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+    assert [name for name, line in lines.items() if "WRONG" in line] == [fault], done.stdout
+    plain = short(finding, {fault: replace(PLANTED[fault], setup=None)}, pool)
+    assert plain is not None
+    assert "# expected, by" in plain
+    command = [sys.executable, "-c", plain]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert printed.stdout.startswith("tensor(")
+
+
+class Undecided(nn.Module):
+    """Its path depends on a value."""
+
+    def forward(self, x: Any) -> Any:
+        return x + 1 if x.sum() > 0 else x - 1
+
+
+class TwoInputs(nn.Module):
+    def forward(self, a: Any, b: Any) -> Any:
+        return torch.relu(a) * b
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_module_is_exported_for_the_user_with_a_free_batch(batch: int, tmp_path: Path) -> None:
+    module = nn.Sequential(nn.Linear(4, 3), nn.Dropout(), nn.BatchNorm1d(3)).train()
+    path = saved_call(module, [np.ones((batch, 4), np.float32)], tmp_path / "m")
+    assert path is not None
+    model = read(path, BlobStore(tmp_path)).model
+    assert (model.inputs[0].shape, model.inputs[0].batch) == ((None, 4), 0)
+    assert module.training  # as it was, though it was exported as it answers
+    assert model.layers[-1].config["training"] is False
+
+
+def test_why_a_module_cannot_be_exported_is_said_in_plain_words(tmp_path: Path) -> None:
+    x = np.ones(2, np.float32)
+    with pytest.raises(UsageError, match=r"Undecided cannot be exported.*depends on values"):
+        saved_call(Undecided(), [x], tmp_path / "m")
+    with pytest.raises(UsageError, match="exported with its inputs"):
+        saved_call(Undecided(), [], tmp_path / "m")
+    with pytest.raises(UsageError, match="takes other inputs than were given"):
+        saved_call(TwoInputs(), [x], tmp_path / "m")
+    assert saved_call(object(), [x], tmp_path / "m") is None
+
+
+def test_a_module_is_checked_from_python() -> None:
+    x = np.random.default_rng(0).normal(size=(3, 3, 9, 9)).astype(np.float32)
+    result = outvote.check(ConvNet(), x, targets=["torch:eager", "torch:decomposed"])
+    assert result.data["verdict"] == "consistent"
+    assert result.data["data"]["instances"] == 3
+
+
+def test_what_decompositions_keep_whole_is_not_their_own_vote() -> None:
+    table = torch._decomp.core_aten_decompositions()
+    packets = [getattr(torch.ops.aten, name) for name in dir(torch.ops.aten)]
+    overloads = [
+        getattr(packet, name)
+        for packet in packets
+        if isinstance(packet, torch._ops.OpOverloadPacket)
+        for name in packet.overloads()
+    ]
+    kept = [op for op in overloads if torch.Tag.core in op.tags and op not in table]
+    assert len(kept) > 100
+    target = BUILT_IN["torch:decomposed"]
+    kinds = [str(op).removesuffix(".default") for op in kept]
+    assert [kind for kind in kinds if target.implementation_of(kind) != "torch"] == []
+    assert target.implementation_of("aten.silu") == target.library
