@@ -45,14 +45,14 @@ def _torch(mode: str, library: str = "torch", **more: Any) -> Target:
     )
 
 
-def _converted(library: str, *packages: str, extra: str) -> Target:
+def _converted(library: str, extra: str) -> Target:
     """Another library, which runs what a converter makes of a program."""
     return Target(
         f"{library}:torch",
         dialect="torch_export",
         worker=library,
         library=library,
-        packages=("torch", library, *packages),
+        packages=("torch", library),
         package=library,
         extra=extra,
         capabilities=_READS,
@@ -83,12 +83,8 @@ BUILT_IN: Mapping[str, Target] = {
             borrows={"torch": BORROWED_BY_INDUCTOR},
         ),
         _torch("script", costs=frozenset({"compiles"})),
-        _torch("cuda", library="torch on CUDA"),
-        _torch("cuda:tf32", library="torch on CUDA"),
         # It takes float64, says float64, and computes in float32.
-        _converted("openvino", extra="openvino"),
-        # Convolutions in float64 it does not have.
-        _converted("onnxruntime", "onnxscript", extra="torch-onnx"),
+        _converted("openvino", extra="torch,openvino"),
     )
 }
 DEFAULT = SEARCHED = (_READER, "torch:decomposed", "openvino:torch")
