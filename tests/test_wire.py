@@ -49,8 +49,10 @@ from outvote.run import patience, process
 from outvote.run.folder import OwnedFolder
 from outvote.run.local import LocalPool
 from outvote.run.patience import SharedPatience
-from outvote.run.process import Limits
+from outvote.run.pool import asker
+from outvote.run.process import Limits, Process
 from outvote.run.scripts import script_of
+from outvote.run.settle import settled
 from outvote.targets.choose import find_target
 from outvote.worker.main import Context, Refused
 from outvote.worker.scripts import run_script
@@ -403,6 +405,31 @@ def test_a_session_that_went_with_its_worker_is_told_so(pool: LocalPool) -> None
     run = pool.ask("a", CallLayer(layer="d", given=(given,)))
     assert run.outcome is Outcome.LOST
     assert "the session was lost" in run.message
+
+
+def test_a_worker_that_dies_once_it_was_found_alive_is_not_replaced_within_a_session(
+    pool: LocalPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fresh one knows no session: it would fail, and be accused of it."""
+    given = State(np.ones((2, 3), np.float32))
+    opening, request = (
+        OpenSession(model=_one_dense(), inputs=(given,)),
+        CallLayer(layer="d", given=(given,)),
+    )
+    assert pool.ask("a", opening).ok
+    alive = vars(Process)["alive"].fget
+
+    def alive_for_the_last_time(process: Process) -> bool:
+        monkeypatch.setattr(Process, "alive", property(alive))
+        os.kill(process.pid, signal.SIGKILL)
+        while alive(process):
+            pass
+        return True
+
+    monkeypatch.setattr(Process, "alive", property(alive_for_the_last_time))
+    run = pool.ask("a", request)
+    assert run.outcome.is_death or run.outcome is Outcome.LOST, run
+    assert settled(asker(pool, "a"), request, run, opening).ok
     assert pool.ask("b", opening).ok
 
 

@@ -162,33 +162,35 @@ class LocalPool:
     def _ask(self, name: str, request: Request[R], patience: SharedPatience) -> Run[R]:
         target = self.targets[name]
         with self._locks[name], self._turns:
-            lost = self._without_session(name, request) or self._hung_before(name, request)
+            process = self._processes.get(name)
+            living = process if process is not None and process.alive else None  # asked once
+            lost = self._without_session(name, request, living) or self._hung_before(name, request)
             if lost is not None:
                 return lost
-            process = self._processes.get(name)
-            if process is None or not process.alive:
+            if living is None:
                 hello = self._started(name)
                 if not hello.ok:
                     return Run(name, hello.outcome, message=hello.message, detail=hello.detail)
                 self.restarts[name] += process is not None
-                process = self._processes[name]
-            run = process.ask(request, lambda: patience.seconds(target))
+                living = self._processes[name]
+            run = living.ask(request, lambda: patience.seconds(target))
             patience.note(run)
             if request.opens and run.ok:
-                self._sessions[name, request.opens] = process
+                self._sessions[name, request.opens] = living
             if run.outcome is Outcome.HANG:
                 self._hangs.setdefault(name, {})[_identity(request)] = run
-            if process.alive:
-                process.check_peak()
-            self.peaks[name] = max(self.peaks[name], process.peak_bytes)
+            if living.alive:
+                living.check_peak()
+            self.peaks[name] = max(self.peaks[name], living.peak_bytes)
             return run
 
-    def _without_session(self, name: str, request: Request[R]) -> Run[R] | None:
+    def _without_session(
+        self, name: str, request: Request[R], living: Process | None
+    ) -> Run[R] | None:
         """What to say of a request whose session went with an earlier worker."""
         if not request.within:
             return None
-        process = self._sessions.get((name, request.within))
-        if process is not None and process is self._processes.get(name) and process.alive:
+        if living is not None and self._sessions.get((name, request.within)) is living:
             return None
         text = f"the {request.within} was lost: its worker ended, and a fresh one knows nothing"
         return Run(name, Outcome.LOST, message=text)
