@@ -11,6 +11,7 @@ import jax
 import numpy as np
 import onnx
 from jaxonnxruntime import call_onnx
+from jaxonnxruntime import config as converter
 
 from outvote.core.arrays import TEXT
 from outvote.core.states import State
@@ -24,6 +25,8 @@ _GAPS = re.compile(r"[Nn]ot implemented|[Nn]ot supported|[Uu]nsupported|not regi
 
 def create(context: Context) -> OnnxWorker:
     jax.config.update("jax_enable_x64", True)  # or int64 would become int32
+    # A function is made for each run (see below), so sizes that a graph computes may be constants.
+    converter.update("jaxort_only_allow_initializers_as_static_args", False)
     return OnnxWorker(context, JaxOnnxRuntime(context.blobs.folder))
 
 

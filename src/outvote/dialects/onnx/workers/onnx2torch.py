@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import sys
 import types
@@ -38,8 +37,10 @@ class OnnxToTorch:
     divides = False  # PyTorch has threads
 
     def __init__(self, folder: Path) -> None:
-        if importlib.util.find_spec("torchvision") is None:
-            _stand_in()
+        try:
+            import torchvision.ops  # noqa: F401
+        except (ImportError, RuntimeError) as error:  # missing, or built for another PyTorch
+            _stand_in(str(error))
         import onnx2torch
 
         self._convert = onnx2torch.convert
@@ -80,11 +81,11 @@ def _array(tensor: Any) -> Any:
     return np.array(tensor.numpy())
 
 
-def _stand_in() -> None:
+def _stand_in(why: str) -> None:
     """What onnx2torch imports of torchvision, for two operators that are gaps then."""
 
     def lacking(*_: Any, **__: Any) -> Any:
-        raise NotImplementedError("this operator needs torchvision, which is not installed")
+        raise NotImplementedError(f"this operator needs torchvision, which does not load: {why}")
 
     operators = types.ModuleType("torchvision.ops")
     package = types.ModuleType("torchvision")
