@@ -1,4 +1,4 @@
-"""Scripts that the user named, run inside a worker; versions of its packages."""
+"""Scripts that the user named, run inside a worker."""
 
 from __future__ import annotations
 
@@ -6,12 +6,17 @@ import os
 import runpy
 import sys
 import tempfile
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from outvote.core.protocol import ScriptText
 from outvote.worker.main import Context, Refused
+
+
+def run_setup(context: Context) -> None:
+    """The setup script, where the target has one."""
+    if context.settings.setup is not None:
+        run_script(context.settings.setup, context, "setup script", "__main__")
 
 
 def run_script(script: ScriptText, context: Context, what: str, name: str) -> dict[str, Any]:
@@ -52,12 +57,3 @@ def _is_missing_here(error: Exception, folder: Path) -> bool:
     if not isinstance(error, FileNotFoundError) or error.filename is None:
         return False
     return folder in Path(os.fsdecode(error.filename)).parents
-
-
-def version_of(package: str) -> str:
-    for name in (package, f"{package}-cpu"):
-        try:
-            return metadata.version(name)
-        except metadata.PackageNotFoundError:
-            continue
-    return "unknown"

@@ -72,7 +72,7 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
 
 
 def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
-    """For a mode of PyTorch as it is; a converter, a device or a setup script takes more."""
+    """For a mode of PyTorch as it is; a converter or a setup script takes more."""
     proof, accused = finding.proof, targets.get(finding.accused or "")
     if proof is None or accused is None or accused.mode not in _AT_A_GLANCE or accused.setup:
         return None

@@ -10,24 +10,24 @@ from typing import Any
 import numpy as np
 
 from outvote.core import protocol as ask
-from outvote.core.model import Layer, Model
+from outvote.core.model import Layer
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
 from outvote.worker.main import Context, Handlers
+from outvote.worker.session import Session, Sessions
 
 from .graph import model_of
 from .operators import compute
 
 
 class ToyWorker:
-    """Holds the model that is stepped through."""
+    """Holds the session in which layers are computed one at a time."""
 
     kind = "the toy target"
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._model: Model | None = None
-        self._states: dict[str, State] = {}
+        self._sessions = Sessions(context, self._begun)
 
     @property
     def handlers(self) -> Handlers:
@@ -35,10 +35,7 @@ class ToyWorker:
             ask.Read: self.read,
             ask.Save: self.save,
             ask.RunModel: self.run,
-            ask.OpenSession: self.open_session,
-            ask.StepLayer: self.step,
-            ask.CallLayer: self.call,
-            ask.CloseSession: lambda request: ask.Done(),
+            **self._sessions.handlers,
             ask.Forget: lambda request: ask.Done(),
         }
 
@@ -88,24 +85,11 @@ class ToyWorker:
         watched = {name: (states[name],) for name in request.watch}
         return ask.Ran(outputs=outputs, watched=watched)
 
-    def open_session(self, request: ask.OpenSession) -> ask.Done:
-        self._model = request.model
-        names = [item.name for item in request.model.inputs]
-        self._states = dict(zip(names, request.inputs, strict=True))
-        return ask.Done()
+    def _begun(self, request: ask.OpenSession) -> Session:
+        def compute(layer: Layer, given: Sequence[State]) -> list[State]:
+            return [self._computed(layer, given)]
 
-    def step(self, request: ask.StepLayer) -> ask.Stepped:
-        assert self._model is not None
-        layer = self._model.layer(request.layer)
-        own = self._computed(layer, [self._states[ref.producer] for ref in layer.refs()])
-        self._states[layer.name] = own
-        alone = None if request.given is None else (self._computed(layer, request.given),)
-        return ask.Stepped(own=(own,), isolated=alone)
-
-    def call(self, request: ask.CallLayer) -> ask.Called:
-        assert self._model is not None
-        layer = self._model.layer(request.layer)
-        return ask.Called(outputs=(self._computed(layer, request.given),))
+        return Session(request.model, request.inputs, compute)
 
     def _computed(
         self, layer: Layer, given: Sequence[State], jitter: int | None = None, place: int = 0

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from outvote.core.model import REF, Json, Layer
+from outvote.core.model import REF, Json, Layer, Ref
 
 WEIGHT = "$weight"  # {"$weight": place, "type": of bfloat16 alone}
 SIZE = "$size"  # {"$size": {"$ref": …}}: a number that another layer computed
@@ -80,3 +80,8 @@ def paths_of(layer: Layer) -> Sequence[Sequence[int]]:
     """Where each tensor that a layer gives lies in what its operator returns."""
     found: Any = layer.origin.get(PATHS, [[]])
     return [tuple(path) for path in found]
+
+
+def tensors_of(layer: Layer) -> list[Ref]:
+    """The tensors that a layer gives, in order."""
+    return [Ref(layer.name, place) for place in range(len(paths_of(layer)))]

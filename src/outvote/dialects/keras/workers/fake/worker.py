@@ -29,6 +29,7 @@ from outvote.core.states import State
 from outvote.core.wire import framed
 from outvote.dialects.keras.workers.fake.layers import ACTIVATIONS, KINDS, PARAMETERS, weights_of
 from outvote.worker.main import Context, Handlers, Refused
+from outvote.worker.session import Session, Sessions
 
 
 def create(context: Context) -> FakeWorker:
@@ -46,8 +47,7 @@ class FakeWorker:
         self._context = context
         self._misdeed, _, self._place = os.environ.get("OUTVOTE_FAKE", ":").partition(":")
         self._weights: dict[str, Array] = {}
-        self._model: Model | None = None
-        self._states: dict[str, list[Array]] = {}
+        self._sessions = Sessions(context, self._begun)
 
     @property
     def handlers(self) -> Handlers:
@@ -57,10 +57,7 @@ class FakeWorker:
             ask.RunModel: self.run,
             ask.Forget: lambda request: ask.Done(),
             ask.WatchRanges: self.watch_ranges,
-            ask.OpenSession: self.open_session,
-            ask.StepLayer: self.step,
-            ask.CallLayer: self.call,
-            ask.CloseSession: self.close_session,
+            **self._sessions.handlers,
             ask.ListKinds: self.list_kinds,
             ask.MakeLayer: self.make,
             ask.AttemptLayer: self.attempt,
@@ -155,42 +152,13 @@ class FakeWorker:
         seen = {name: (State(states[name][0][:rows]),) for name in request.watch}
         return ask.Ran(outputs=Outputs(results, tuple(r.dtype.name for r in results)), watched=seen)
 
-    def open_session(self, request: ask.OpenSession) -> ask.Done:
+    def _begun(self, request: ask.OpenSession) -> Session:
         self.misbehave("open", [])
-        self._model = request.model
-        pairs = zip(request.model.inputs, request.inputs, strict=True)
-        self._states = {item.name: [state.array] for item, state in pairs}
-        return ask.Done()
 
-    def step(self, request: ask.StepLayer) -> ask.Stepped:
-        assert self._model is not None
-        layer = self._model.layer(request.layer)
-        own: list[Array] | None = None
-        failed = ""
-        try:
-            own = self._compute(layer, [self._states[r.producer][r.index] for r in layer.refs()])
-            self._states[layer.name] = own
-        except Exception as error:
-            if request.given is None:
-                raise
-            failed = f"{type(error).__name__}: {error}"
-        isolated = None if request.given is None else self._called(layer, request.given)
-        return ask.Stepped(
-            own=None if own is None else tuple(map(State, own)),
-            isolated=isolated,
-            own_error=failed,
-        )
+        def compute(layer: Layer, given: Sequence[State]) -> list[State]:
+            return [State(a) for a in self._compute(layer, [state.array for state in given])]
 
-    def call(self, request: ask.CallLayer) -> ask.Called:
-        assert self._model is not None
-        return ask.Called(outputs=self._called(self._model.layer(request.layer), request.given))
-
-    def close_session(self, request: ask.CloseSession) -> ask.Done:
-        self._states = {}
-        return ask.Done()
-
-    def _called(self, layer: Layer, given: Sequence[State]) -> tuple[State, ...]:
-        return tuple(map(State, self._compute(layer, [state.array for state in given])))
+        return Session(request.model, request.inputs, compute)
 
     def attempt(self, request: ask.AttemptLayer) -> ask.LayerAttempted:
         """Refuses what is not a number above zero, unless `accept:KIND` is its misdeed.

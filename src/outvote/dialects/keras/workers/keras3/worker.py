@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import platform
 import re
 import tempfile
 from collections.abc import Callable, Sequence
@@ -16,11 +15,13 @@ from outvote.core import protocol as ask
 from outvote.core import zoo_protocol as zoo
 from outvote.core.arrays import Array
 from outvote.core.dtypes import asks_for
-from outvote.core.model import Model, digest_of
+from outvote.core.model import Layer, Model, digest_of
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
+from outvote.worker.hello import hello, installed_version
 from outvote.worker.main import Context, Handlers
-from outvote.worker.scripts import run_script, version_of
+from outvote.worker.scripts import run_script, run_setup
+from outvote.worker.session import Session, Sessions
 
 
 class Backend(Protocol):
@@ -44,8 +45,7 @@ def create(context: Context) -> KerasWorker:
     backend.before_import(settings.mode)
     importlib.import_module("keras")
     backend.after_import()
-    if settings.setup:
-        run_script(settings.setup, context, "setup script", "__main__")
+    run_setup(context)
     return KerasWorker(context, backend)
 
 
@@ -65,7 +65,7 @@ class KerasWorker:
         self._workshop = self._fresh_workshop()
         self._outputs = OutputCache()
         self._programs: dict[str, Any] = {}
-        self._session: Any = None
+        self._sessions = Sessions(context, self._begun)
         self._explorer: Any = None
 
     @property
@@ -77,10 +77,7 @@ class KerasWorker:
             ask.Forget: self.forget,
             ask.WatchRanges: self.watch_ranges,
             ask.TrainModel: self.train,
-            ask.OpenSession: self.open_session,
-            ask.StepLayer: self.step,
-            ask.CallLayer: self.call,
-            ask.CloseSession: self.close_session,
+            **self._sessions.handlers,
             ask.ListKinds: self.list_kinds,
             ask.MakeLayer: self.make,
             ask.AttemptLayer: self.attempt,
@@ -101,12 +98,8 @@ class KerasWorker:
 
     def describe(self) -> ask.Hello:
         names = ("keras", *self._backend.libraries)
-        return ask.Hello(
-            versions={name: version_of(name) for name in names},
-            precision=self._backend.precision(self._mode),
-            python=platform.python_version(),
-            platform=f"{platform.system()} {platform.machine()}",
-        )
+        versions = {name: installed_version(name) for name in names}
+        return hello(versions, self._backend.precision(self._mode))
 
     def is_gap(self, error: Exception) -> bool:
         """Keras refuses some features by name, with a ValueError."""
@@ -223,29 +216,17 @@ class KerasWorker:
         self._programs.clear()
         return ask.Done()
 
-    def open_session(self, request: ask.OpenSession) -> ask.Done:
-        from outvote.dialects.keras.workers.keras3.session import Session
+    def _begun(self, request: ask.OpenSession) -> Session:
+        from outvote.dialects.keras.workers.keras3.programs import LayerPrograms
 
         model = self._widened(request.model)
-        self._context.begin(len(model.layers))
-        self._session = Session(
-            model, request.inputs, self._workshop, self._compile, self._context.enter
-        )
-        return ask.Done()
+        programs = LayerPrograms(model, self._workshop, self._compile, self._context.enter)
 
-    def step(self, request: ask.StepLayer) -> ask.Stepped:
-        with self._backend.no_gradients():
-            reply: ask.Stepped = self._session.step(request.layer, request.given)
-        self._context.step()
-        return reply
+        def compute(layer: Layer, given: Sequence[State]) -> Sequence[State]:
+            with self._backend.no_gradients():
+                return programs.compute(layer, given)
 
-    def call(self, request: ask.CallLayer) -> ask.Called:
-        with self._backend.no_gradients():
-            return ask.Called(outputs=self._session.call(request.layer, request.given))
-
-    def close_session(self, request: ask.CloseSession) -> ask.Done:
-        self._session = None
-        return ask.Done()
+        return Session(model, request.inputs, compute)
 
     def open_explorer(self, request: ask.OpenExplorer) -> ask.ExplorerOpened:
         from outvote.dialects.keras.workers.keras3.explore import Explorer

@@ -13,7 +13,7 @@ from outvote.core.states import State
 from outvote.dialects.onnx.nouns.node import WEIGHT, origin_of, tensors_of
 from outvote.dialects.onnx.workers.shared.assemble import assemble, total_bytes
 from outvote.dialects.onnx.workers.shared.runtime import Program, Runtime
-from outvote.worker.jitter import moved
+from outvote.worker.engine import stepped
 
 _KEPT = 512  # programs, or as many more as their constants take this many bytes
 _KEPT_BYTES = 128 << 20
@@ -24,7 +24,7 @@ _FEW = 64
 
 
 @dataclass
-class Engine:
+class NodeEngine:
     """A runtime with the programs that it has loaded last."""
 
     runtime: Runtime
@@ -85,27 +85,10 @@ class Engine:
         return _all_there(_placed(found, [layer.batch_axis(i) for i in range(len(found))]))
 
     def stepped(
-        self,
-        model: Model,
-        feeds: Sequence[State],
-        jitter: int,
-        after: Callable[[], None] = lambda: None,
+        self, model: Model, feeds: Sequence[State], jitter: int, after: Callable[[], None]
     ) -> list[State]:
         """The model's outputs, node by node, every tensor moved by one unit in the last place."""
-        last_use = model.last_use()
-        held: dict[str, list[State]] = {
-            item.name: [moved(feed, jitter and jitter * 10_007 + i)]
-            for i, (item, feed) in enumerate(zip(model.inputs, feeds, strict=True))
-        }
-        for position, layer in enumerate(model.layers):
-            given = [held[r.producer][r.index] for r in layer.refs()]
-            seed = jitter and jitter * 10_007 + 100 + position
-            held[layer.name] = [moved(tensor, seed) for tensor in self.alone(layer, given)]
-            for name in layer.inputs:
-                if last_use[name] == position:
-                    del held[name]
-            after()
-        return [held[r.producer][r.index] for r in model.outputs]
+        return stepped(self.alone, model, feeds, jitter, after)
 
     def forget(self) -> None:
         self._programs.clear()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from outvote.core import protocol as ask
-from outvote.core.model import Model, Ref
-from outvote.core.outputs import Outputs
+from outvote.core.model import Layer, Ref
 from outvote.core.states import State
 from outvote.dialects.onnx.nouns.batch import (
     CutGraphs,
@@ -35,27 +33,26 @@ from outvote.dialects.onnx.nouns.requests import (
 )
 from outvote.dialects.onnx.nouns.types import carrier
 from outvote.dialects.onnx.workers.shared.assemble import assemble
-from outvote.dialects.onnx.workers.shared.engine import Engine
+from outvote.dialects.onnx.workers.shared.engine import NodeEngine
 from outvote.dialects.onnx.workers.shared.runtime import Runtime
-from outvote.dialects.onnx.workers.shared.session import NodeSession
 from outvote.dialects.onnx.workers.shared.shapes import announce_outputs
+from outvote.worker.engine import run_model
+from outvote.worker.hello import hello, installed_version
 from outvote.worker.main import Context, Handlers, Refused
-from outvote.worker.portions import first_rows, joined, portions
-from outvote.worker.scripts import run_script, version_of
+from outvote.worker.scripts import run_setup
+from outvote.worker.session import Session, Sessions
 
 
 class OnnxWorker:
-    """Holds a runtime and at most one session in which nodes are computed one at a time."""
+    """Holds a runtime, and at most one session in which nodes are computed one at a time."""
 
     def __init__(self, context: Context, runtime: Runtime) -> None:
-        setup = context.settings.setup
-        if setup is not None:
-            run_script(setup, context, "setup script", "__main__")
+        run_setup(context)
         self.kind = f"a worker for ONNX graphs ({runtime.libraries[0]})"
         self._context = context
         self._runtime = runtime
-        self._engine = Engine(runtime, context.blobs, context.enter)
-        self._session: NodeSession | None = None
+        self._engine = NodeEngine(runtime, context.blobs, context.enter)
+        self._sessions = Sessions(context, self._begun)
 
     @property
     def handlers(self) -> Handlers:
@@ -65,10 +62,7 @@ class OnnxWorker:
             ask.Save: self.save,
             ask.RunModel: self.run,
             ask.Forget: self.forget,
-            ask.OpenSession: self.open_session,
-            ask.StepLayer: self.step,
-            ask.CallLayer: self.call,
-            ask.CloseSession: self.close_session,
+            **self._sessions.handlers,
             ask.TellDefaults: self.tell_defaults,
             ListOperators: self.list_operators,
             DrawNodes: self.draw_nodes,
@@ -85,13 +79,9 @@ class OnnxWorker:
         return self._runtime.is_gap(error)
 
     def describe(self) -> ask.Hello:
-        found = {name: version_of(name) for name in self._runtime.libraries}
-        return ask.Hello(
-            versions={name: told for name, told in found.items() if told != "unknown"},
-            precision=dict(self._runtime.precision()),
-            python=platform.python_version(),
-            platform=f"{platform.system()} {platform.machine()}",
-        )
+        found = {name: installed_version(name) for name in self._runtime.libraries}
+        known = {name: told for name, told in found.items() if told != "unknown"}
+        return hello(known, self._runtime.precision())
 
     def list_parts(self, request: ask.ListParts) -> ask.PartsListed:
         """The files in which a model keeps its weights."""
@@ -123,52 +113,24 @@ class OnnxWorker:
         return ask.Saved(file=self._context.taken(path))
 
     def run(self, request: ask.RunModel) -> ask.Ran:
-        """Run a model on stored inputs, batch by batch; `jitter` (a seed) moves every tensor."""
-        model = request.model
-        data = [self._context.blobs.get(digest) for digest in request.inputs]
-        shown = [r for name in request.watch for r in _tensors(model, name)]
-        parts = portions(model, data, request.batch)
-        steps = len(model.layers) if request.jitter is not None else 1
-        self._context.begin(len(parts) * steps)
-        first, *rest = parts
-        found = [self._part(model, first, request.jitter, shown)]
-        found += [self._part(model, part, request.jitter, ()) for part in rest]
-        outputs = [joined([part[i] for part in found]) for i in range(len(model.outputs))]
-        hidden = iter(found[0][len(outputs) :])
-        watched = {
-            name: tuple(first_rows(next(hidden), request.rows) for _ in _tensors(model, name))
-            for name in request.watch
-        }
-        return ask.Ran(outputs=Outputs.of(outputs), watched=watched)
+        return run_model(self._context, self._engine, request, _tensors)
 
     def forget(self, request: ask.Forget) -> ask.Done:
         self._engine.forget()
         return ask.Done()
 
-    def open_session(self, request: ask.OpenSession) -> ask.Done:
-        """Begin a session in which nodes are computed one at a time."""
-        self._context.begin(len(request.model.layers))
-        self._session = NodeSession(self._engine, request.model, request.inputs)
-        return ask.Done()
+    def _begun(self, request: ask.OpenSession) -> Session:
+        """A session whose tensors are those of one run of the whole graph, all of them outputs.
 
-    def step(self, request: ask.StepLayer) -> ask.Stepped:
-        """A node on this target's own tensors and, if given, on another target's."""
-        assert self._session is not None
-        own, failed = self._session.own(request.layer, required=request.given is None)
-        self._context.step()
-        if request.given is None:
-            return ask.Stepped(own=own)
-        isolated = self._session.alone(request.layer, request.given)
-        return ask.Stepped(own=own, isolated=isolated, own_error=failed)
-
-    def call(self, request: ask.CallLayer) -> ask.Called:
-        """A node on the given tensors alone."""
-        assert self._session is not None
-        return ask.Called(outputs=self._session.alone(request.layer, request.given))
-
-    def close_session(self, request: ask.CloseSession) -> ask.Done:
-        self._session = None
-        return ask.Done()
+        A runtime that cannot do that computes them node by node, each from its own.
+        """
+        model, inputs = request.model, request.inputs
+        try:
+            known = self._engine.everything(model, inputs)
+        except Exception:  # whatever it is shows again in the node that is at fault
+            self._engine.forget()
+            known = {}
+        return Session(model, inputs, self._engine.alone, known)
 
     def tell_defaults(self, request: ask.TellDefaults) -> ask.DefaultsTold:
         """What attributes are when a node does not have them."""
@@ -238,19 +200,10 @@ class OnnxWorker:
         model = replace(request.model, inputs=inputs) if self._runtime.fixed else request.model
         return RegionsTold(regions=tuple(told(assemble(model, self._context.blobs))))
 
-    def _part(
-        self, model: Model, feeds: list[State], jitter: int | None, shown: Sequence[Ref]
-    ) -> list[State]:
-        if jitter is not None:
-            return self._engine.stepped(model, feeds, jitter, self._context.step)
-        found = self._engine.whole(model, feeds, shown)
-        self._context.step()
-        return found
-
 
 def _ones(shape: Sequence[int | None], dtype: str) -> State:
     return State(np.ones([n or 1 for n in shape], carrier(dtype)), None, dtype)
 
 
-def _tensors(model: Model, name: str) -> list[Ref]:
-    return tensors_of(origin_of(model.layer(name)), name)
+def _tensors(layer: Layer) -> list[Ref]:
+    return tensors_of(origin_of(layer), layer.name)

@@ -13,7 +13,7 @@ from outvote.core.blobs import BlobStore
 from outvote.core.cuts import one_layer
 from outvote.core.model import Layer, Model, Ref, digest_of, find_refs
 from outvote.core.states import State
-from outvote.dialects.torch_export.nouns.node import SIZE, paths_of
+from outvote.dialects.torch_export.nouns.node import SIZE, tensors_of
 from outvote.dialects.torch_export.workers.shared.build import graph_module
 from outvote.dialects.torch_export.workers.shared.tensors import (
     Weights,
@@ -25,7 +25,7 @@ from outvote.dialects.torch_export.workers.shared.tensors import (
     parts,
     sizes_among,
 )
-from outvote.worker.jitter import moved
+from outvote.worker.engine import stepped
 
 Program = Callable[..., Sequence[Any]]
 _KEPT = 64  # programs
@@ -49,12 +49,10 @@ class CallEngine:
         runtime: GraphCompiler | None,
         blobs: BlobStore,
         enter: Callable[[str], None],
-        device: str = "cpu",
     ) -> None:
-        self._device = device
         self._runtime = runtime
         self._enter = enter
-        self._weights = Weights(blobs, device)
+        self._weights = Weights(blobs)
         self._programs: OrderedDict[str, Program] = OrderedDict()
 
     def forget(self) -> None:
@@ -90,36 +88,20 @@ class CallEngine:
     ) -> list[State]:
         """The model's outputs, call by call, every tensor moved by one unit in the last place."""
         torch.manual_seed(0)
-        last_use = model.last_use()
-        held: dict[str, list[State]] = {
-            item.name: [moved(feed, jitter and jitter * 10_007 + place)]
-            for place, (item, feed) in enumerate(zip(model.inputs, feeds, strict=True))
-        }
-        for position, layer in enumerate(model.layers):
-            given = [held[r.producer][r.index] for r in layer.refs()]
-            seed = jitter and jitter * 10_007 + 100 + position
-            held[layer.name] = [moved(tensor, seed) for tensor in self.alone(layer, given)]
-            for name in layer.inputs:
-                if last_use[name] == position:
-                    del held[name]
-            after()
-        return [held[r.producer][r.index] for r in model.outputs]
+        return stepped(self.alone, model, feeds, jitter, after)
 
     def _interpreted(
         self, model: Model, feeds: Sequence[State], wanted: Sequence[Ref]
     ) -> list[Any]:
         """Call by call, so that a death is attributed to one; what nobody needs any more goes."""
         held: dict[str, list[Any]] = {
-            item.name: [as_tensor(feed, self._device)]
-            for item, feed in zip(model.inputs, feeds, strict=True)
+            item.name: [as_tensor(feed)] for item, feed in zip(model.inputs, feeds, strict=True)
         }
         uses = model.last_use()
         kept = {r.producer for r in wanted}
         for position, layer in enumerate(model.layers):
             self._enter(layer.name)
-            named = arguments(
-                layer, lambda r: held[r.producer][r.index], self._weights.of(layer), self._device
-            )
+            named = arguments(layer, lambda r: held[r.producer][r.index], self._weights.of(layer))
             held[layer.name] = parts(layer, called(layer, named))
             for name in layer.inputs:
                 if uses[name] == position and name not in kept:
@@ -128,10 +110,8 @@ class CallEngine:
 
     def _called(self, layer: Layer, given: Mapping[Ref, State]) -> list[Any]:
         sizes = sizes_among(layer)
-        values = {
-            r: as_number(s) if r in sizes else as_tensor(s, self._device) for r, s in given.items()
-        }
-        named = arguments(layer, values.__getitem__, self._weights.of(layer), self._device)
+        values = {r: as_number(s) if r in sizes else as_tensor(s) for r, s in given.items()}
+        named = arguments(layer, values.__getitem__, self._weights.of(layer))
         return parts(layer, called(layer, named))
 
     def _of_one(self, layer: Layer, given: Sequence[State]) -> Sequence[Any]:
@@ -140,8 +120,7 @@ class CallEngine:
         plain = with_numbers(layer, fixed) if fixed else layer
         left = [s for r, s in zip(layer.refs(), given, strict=True) if r not in fixed]
         model, _ = one_layer("torch_export", plain, left)
-        outputs = tuple(Ref(layer.name, place) for place in range(len(paths_of(layer))))
-        return self._by_program(model, outputs, left)
+        return self._by_program(model, tensors_of(layer), left)
 
     def _by_program(
         self, model: Model, wanted: Sequence[Ref], feeds: Sequence[State]

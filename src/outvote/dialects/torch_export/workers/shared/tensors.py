@@ -46,10 +46,7 @@ def callable_of(kind: str) -> Callable[..., Any]:
 
 
 def arguments(
-    layer: Layer,
-    read: Callable[[Ref], Any],
-    weight: Callable[[int, Json], Any],
-    device: str = "cpu",
+    layer: Layer, read: Callable[[Ref], Any], weight: Callable[[int, Json], Any]
 ) -> dict[str, Any]:
     """The arguments of a call by name; `read` and `weight` say what stands for tensors."""
 
@@ -64,7 +61,7 @@ def arguments(
             ((mark, value),) = told.items()
             if mark not in MARKS:
                 raise ValueError(f"an argument of {layer.name!r} is not understood: {mark!r}")
-            return torch.device(device) if mark == DEVICE else getattr(torch, value)
+            return torch.device("cpu") if mark == DEVICE else getattr(torch, value)
         return [made(item) for item in told] if isinstance(told, list | tuple) else told
 
     return {name: made(told) for name, told in {**layer.config, **layer.kwargs}.items()}
@@ -112,11 +109,10 @@ def sizes_among(layer: Layer) -> set[Ref]:
     return {r for told in layer.kwargs.values() for r in found(told)}
 
 
-def as_tensor(state: State, device: str = "cpu") -> Tensor:
+def as_tensor(state: State) -> Tensor:
     """A tensor of its own, which may be written over."""
     tensor = torch.from_numpy(np.array(state.array, order="C"))
-    narrow = tensor.to(torch.bfloat16) if state.dtype == "bfloat16" else tensor
-    return narrow.to(device)
+    return tensor.to(torch.bfloat16) if state.dtype == "bfloat16" else tensor
 
 
 def as_number(state: State) -> Any:
@@ -138,9 +134,8 @@ def as_state(value: Any, axis: int | None) -> State:
 class Weights:
     """Constants of models as tensors; those of the last model are kept."""
 
-    def __init__(self, blobs: BlobStore, device: str = "cpu") -> None:
+    def __init__(self, blobs: BlobStore) -> None:
         self._blobs = blobs
-        self._device = device
         self._held: dict[tuple[str, str], Tensor] = {}
 
     def of(self, layer: Layer) -> Callable[[int, Json], Tensor]:
@@ -149,7 +144,7 @@ class Weights:
             if (digest, dtype) not in self._held:
                 array = np.asarray(self._blobs.get(digest))
                 state = State(array, dtype=dtype or array.dtype.name)
-                self._held[digest, dtype] = as_tensor(state, self._device)
+                self._held[digest, dtype] = as_tensor(state)
             found = self._held[digest, dtype]
             return found.clone() if _may_write(layer) else found
 

@@ -1,4 +1,4 @@
-"""Computes a model one layer at a time, so that the driver can watch and swap what goes in."""
+"""Single layers of a model, each compiled in the mode of the target."""
 
 from __future__ import annotations
 
@@ -7,58 +7,27 @@ from typing import Any
 
 from outvote.core.arrays import Array
 from outvote.core.model import Layer, Model
-from outvote.core.protocol import Stepped
 from outvote.core.states import State
 from outvote.dialects.keras.workers.keras3.backends import to_tensor, typed
 from outvote.dialects.keras.workers.keras3.graph import Graph, Workshop, get_mask, set_mask
 
 
-class Session:
-    """This target's own tensors so far; each is dropped after its last use."""
+class LayerPrograms:
+    """The layers of a model as functions, of which the last is kept."""
 
     def __init__(
         self,
         model: Model,
-        inputs: Sequence[State],
         workshop: Workshop,
         compiler: Callable[..., Any],
         enter: Callable[[str], None],
     ) -> None:
         self._graph = Graph(model, workshop, enter)
         self._compiler = compiler
-        self._layers = {layer.name: (i, layer) for i, layer in enumerate(model.layers)}
-        self._last_use = model.last_use()
         self._ready: tuple[Any, Any] = (None, None)  # the program of the layer in progress
-        self._states: dict[str, list[State]] = {
-            item.name: [state] for item, state in zip(model.inputs, inputs, strict=True)
-        }
 
-    def step(self, name: str, given: Sequence[State] | None) -> Stepped:
-        """The layer on own tensors (kept), then on the given ones; both come back.
-
-        Own tensors may be missing or unfit, because an earlier layer went wrong; then only the
-        given ones count. Without given ones, an error is the answer.
-        """
-        position, layer = self._layers[name]
-        own: tuple[State, ...] | None = None
-        failed = ""
-        try:
-            feeds = [(ref, self._states[ref.producer][ref.index]) for ref in layer.refs()]
-            own = self._program_for(layer, feeds)([state for _, state in feeds])
-            self._states[name] = list(own)
-        except Exception as error:
-            if given is None:
-                raise
-            failed = f"{type(error).__name__}: {error}"
-        for producer in layer.inputs:
-            if self._last_use[producer] == position:
-                self._states.pop(producer, None)
-        isolated = None if given is None else self.call(name, given)
-        return Stepped(own=own, isolated=isolated, own_error=failed)
-
-    def call(self, name: str, given: Sequence[State]) -> tuple[State, ...]:
-        """The layer on the given tensors alone."""
-        _, layer = self._layers[name]
+    def compute(self, layer: Layer, given: Sequence[State]) -> tuple[State, ...]:
+        """What a layer gives on these tensors."""
         feeds = list(zip(layer.refs(), given, strict=True))
         outputs: tuple[State, ...] = self._program_for(layer, feeds)([s for _, s in feeds])
         return outputs
