@@ -26,18 +26,18 @@ demo: .venv/demo
 # What CI runs. Environments that the classic targets need are built beside lint and quick tests.
 test: setup
 	@$(MAKE) --no-print-directory -j2 checked classic
-	$(BIN)/python -m pytest -m "frameworks or browser" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "frameworks or browser or slow" -n 2 --dist loadfile
 
 checked: setup
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory quick
 
-# Pure functions, fake targets, a toy dialect: no framework is started, no browser.
+# Pure functions, fake targets, a toy dialect: no framework, no browser, nothing slow.
 # They start Python by the hundred, so bytecode is kept, whatever the environment says.
 quick: export PYTHONDONTWRITEBYTECODE =
 quick: export HYPOTHESIS_NO_PLUGINS = 1
 quick: setup
-	$(BIN)/python -m pytest -m "not frameworks and not browser" -n $(JOBS) --dist worksteal
+	$(BIN)/python -m pytest -m "not frameworks and not browser and not slow" -n $(JOBS) --dist worksteal
 
 # Keras 2 on Theano, TensorFlow and MXNet, into the user's cache folder; what cannot be had is said
 # by the tests that need it.

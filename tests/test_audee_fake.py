@@ -23,6 +23,8 @@ from outvote.search.genetic import GeneticSettings
 from outvote.search.registry import strategy
 from outvote.search.strategy import Choice, Experience, Offspring
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def seed(fake_model: Path) -> Path:

@@ -252,6 +252,7 @@ def test_an_output_folder_that_cannot_be_written(run: Callable[..., tuple[int, s
     bad(run("model.json", *AB, "--out", "/proc/nowhere"), "cannot be written")
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_while_writing(
     run: Callable[..., tuple[int, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

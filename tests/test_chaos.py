@@ -38,6 +38,7 @@ from outvote.run.patience import SharedPatience
 from outvote.run.process import Limits
 from outvote.run.settle import RETRIES, ask_all_settled, ask_each_settled
 
+pytestmark = pytest.mark.slow
 FAULTS = int(os.environ.get("OUTVOTE_FAULTS", "60"))
 LIMITS = Limits(start_seconds=120, silence_seconds=60)
 DEADLY = (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM, signal.SIGRTMIN + 3)

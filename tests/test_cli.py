@@ -149,6 +149,7 @@ def test_a_writer_that_loses_a_file_is_our_error(
     assert main(check) == 3
 
 
+@pytest.mark.slow
 def test_a_reader_who_has_gone_is_no_verdict(check: Arguments) -> None:
     """`outvote check … | head -0` has seen nothing: neither 0 nor 1."""
     reading, writing = os.pipe()
@@ -168,6 +169,7 @@ def test_the_help_lists_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> No
     assert "3 an error inside outvote" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["-m", "script"])
 def test_the_driver_imports_nothing_of_the_current_folder(check: Arguments, how: str) -> None:
     """Beside a model that was downloaded may lie a json.py, a numpy.py, a keras.py."""

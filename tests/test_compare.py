@@ -161,6 +161,7 @@ def both(model: Path, data: Path, folder: Path, mutants: int) -> list[Path]:
     return folders
 
 
+@pytest.mark.slow
 def test_several_folders_are_compared_beside_the_first(
     fake_model: Path, fake_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

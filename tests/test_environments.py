@@ -87,6 +87,7 @@ def seen_by(target: Target, code: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
+@pytest.mark.slow
 def test_a_version_of_keras_is_an_overlay_on_the_installed_libraries(wheels: Path) -> None:
     """It is known, too, that this one was yanked."""
     name = "keras-3.91.0-py3-none-any.whl"
@@ -114,6 +115,7 @@ def test_a_second_use_does_not_ask_pip(wheels: Path, monkeypatch: pytest.MonkeyP
     assert provide([target]) == first
 
 
+@pytest.mark.slow
 def test_another_package_makes_a_whole_environment_with_what_it_needs(wheels: Path) -> None:
     wheel(wheels, "needed", "1.0")
     wheel(wheels, "tiny", "2.0", needs="needed")
@@ -151,6 +153,7 @@ def test_a_user_may_change_one_package_of_a_classic_environment() -> None:
     assert overlay.label == "keras==2.1.4"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("asked", ["keras==9.9.9", "nowhere==1.0"])
 def test_what_cannot_be_had_is_one_sentence(wheels: Path, asked: str) -> None:
     with pytest.raises(UsageError) as told:
@@ -254,6 +257,7 @@ def test_environments_are_listed_and_removed(
     assert EnvironmentStore().entries() == []
 
 
+@pytest.mark.slow
 def test_releases_are_final_and_in_order(wheels: Path) -> None:
     assert pip.releases("keras", [str(wheels)]) == ["3.90.0", "3.91.0", "3.92.0"]
 

@@ -156,6 +156,7 @@ def test_a_check_tells_what_happens_and_is_rebuilt(run: Run, tmp_path: Path) -> 
     require_rebuilt(Path("out"), before)
 
 
+@pytest.mark.slow
 def test_a_campaign_tells_what_happens_and_is_rebuilt_with_its_rival(
     run: Run, tmp_path: Path
 ) -> None:

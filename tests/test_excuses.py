@@ -123,6 +123,7 @@ def test_a_layer_that_is_wrong_alone_is_a_bug_however_chaotic_the_outputs_are(
 TF32 = '{"products": "tf32"}'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minimise", [0.0, 5.0])
 def test_rounding_by_a_declared_setting_is_no_bug(
     fake_model: Path, fake_data: Path, minimise: float

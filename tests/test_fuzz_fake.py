@@ -40,6 +40,8 @@ from outvote.store import facts
 from outvote.store.store import FILE, Store
 from outvote.targets.choose import find_target
 
+pytestmark = pytest.mark.slow
+
 
 def job_of(model: Path, data: Path | None, targets: list[Target], **more: Any) -> FuzzJob:
     """A short campaign, whose findings stay as large as they are."""

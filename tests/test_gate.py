@@ -234,6 +234,7 @@ def write_known(fingerprint: str, more: str = "") -> None:
     FILE.write_text(f'[[known]]\nfingerprint = "{fingerprint}"\nreason = "we wait"\n{more}')
 
 
+@pytest.mark.slow
 def test_a_check_passes_when_all_it_finds_is_known(run: Run) -> None:
     assert run(*CHECK)[0] == 1
     (found,) = stored("outvote-out")["findings"]
@@ -263,6 +264,7 @@ def test_a_check_passes_when_all_it_finds_is_known(run: Run) -> None:
     assert f"{A} (we wait) did not appear" in said
 
 
+@pytest.mark.slow
 def test_the_file_beside_the_named_configuration_counts_and_known_names_another(run: Run) -> None:
     assert run(*CHECK)[0] == 1
     (found,) = stored("outvote-out")["findings"]
@@ -279,6 +281,7 @@ def test_the_file_beside_the_named_configuration_counts_and_known_names_another(
     assert "the file none.toml given with --known does not exist" in said
 
 
+@pytest.mark.slow
 def test_fail_on_decides_the_exit_code_of_a_check(run: Run) -> None:
     undecided = (*CHECK, "--targets", "a,liar")
     expected = {"bug": 0, "any": 1}
@@ -313,6 +316,7 @@ def test_what_an_earlier_run_had_found_does_not_fail(run: Run) -> None:
         assert message in said
 
 
+@pytest.mark.slow
 def test_a_campaign_and_its_report_go_through_the_gate(run: Run) -> None:
     fuzz = ("fuzz", *CHECK[1:], "--budget", "8", "--inputs", "8")
     assert run(*fuzz, "--out", "first")[0] == 1

@@ -47,6 +47,7 @@ def result(fake_model: Path, fake_data: Path, monkeypatch: pytest.MonkeyPatch) -
     return made
 
 
+@pytest.mark.slow
 def test_equal_patterns_of_a_pair_share_an_id_over_versions_and_reports_show_it(
     result: dict[str, Any],
 ) -> None:

@@ -168,12 +168,14 @@ def agreement(failed: list[DrawnModel], kinds: list[str] | None, use: settings) 
     assert repr(failed[-1]) == "float32[12] → ReLU()"
 
 
+@pytest.mark.slow
 def test_a_planted_fault_is_found_and_shrunk_to_one_layer(outvote: Outvote) -> None:
     failed: list[DrawnModel] = []
     agreement(failed, None, QUICK)
     assert len(failed) > 1
 
 
+@pytest.mark.slow
 def test_what_has_failed_is_replayed_from_the_database(outvote: Outvote) -> None:
     database, kinds = InMemoryExampleDatabase(), ["Dense", "ReLU"]
     kept = settings(derandomize=False, database=database, max_examples=60)  # one in two finds it
@@ -183,6 +185,7 @@ def test_what_has_failed_is_replayed_from_the_database(outvote: Outvote) -> None
     assert len(again) <= 4, "what it holds is run again, and nothing is drawn"
 
 
+@pytest.mark.slow
 def test_inputs_and_parameters_are_drawn_for_a_model(outvote: Outvote) -> None:
     def with_inputs(model: DrawnModel) -> Any:
         return strategies.inputs_for(model).map(lambda inputs: (model, inputs))
@@ -253,6 +256,7 @@ def run_pytest(*arguments: str, text: str = TESTS, **env: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_plug_in_in_two_processes_of_xdist(fake_model: Path, folder: Path) -> None:
     shared = ("--outvote-targets", "a,b,c", "--strict-markers")
     told = run_pytest(*shared, "-p", "xdist", "-n", "2", "--outvote-out", "reports")

@@ -16,6 +16,8 @@ from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.commands.fuzz.run import start
 from outvote.dialects.keras.targets import BUILT_IN
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def _often_measured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,6 +83,7 @@ def test_check(written: Written, targets: str, code: int) -> None:
     require_form(result)
 
 
+@pytest.mark.slow
 def test_fuzz_its_rival_and_the_comparison(
     written: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -80,6 +80,7 @@ def test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(
         assert pool.restarts == {name: int(name in died) for name in pool.targets}
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_started")
 def test_misdeeds_of_workers_that_were_started_are_the_same(fake_model: Path) -> None:
     together = ("crash", "spin")

@@ -112,6 +112,7 @@ def test_images_are_resized_linearly_and_scaled() -> None:
     np.testing.assert_allclose(x, np.full((12, 28, 28, 1), 0.3), rtol=1e-5)
 
 
+@pytest.mark.slow
 def test_digits_keep_their_pictures_when_resized() -> None:
     entry, (x, y) = fitted(ENTRIES["lenet5"], digits(), "digits")
     assert (x.shape, entry.outputs) == ((1797, 28, 28, 1), 10)

@@ -82,6 +82,8 @@ def plain(value: Any) -> Any:
     """The value with only JSON's types in it: NaN and infinities become null."""
     if value is None or isinstance(value, (bool, str)):
         return value
+    if type(value) is float:  # most of what there is
+        return number(value)
     if isinstance(value, Integral):  # NumPy's integers too
         return int(value)
     if isinstance(value, Real):
