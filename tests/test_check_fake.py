@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from conftest import fake
+from outvote.bench.noise import NoiseFloor, measure_noise
 from outvote.bench.reader import read_model
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
@@ -20,7 +21,10 @@ from outvote.commands.check.run import run, run_check
 from outvote.core.case import balanced_batch
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
+from outvote.findings.blame import Blame
+from outvote.findings.finding import Finding
 from outvote.judge.compare import Settings
+from outvote.judge.tolerance import MORE_PROBES, PROBES
 from outvote.localize.layers import localize
 from outvote.run.local import LocalPool
 from outvote.run.process import Limits
@@ -323,3 +327,40 @@ def test_a_gap_is_left_out_of_one_layer_and_not_of_the_others(fake_model: Path) 
         found = localize(pool, model, [x], "a", dict(pool.targets), Settings())
     assert found.faults == ()
     assert set(found.isolated["b"]) - set(found.isolated["c"]) == {"d2"}
+
+
+@pytest.mark.parametrize(
+    ("by_layer", "factor", "rounds"),
+    [
+        (True, 5e3, [(PROBES,)]),
+        (False, 5e3, [(PROBES,), (PROBES, MORE_PROBES)]),
+        (False, 1.0, [(PROBES,)]),
+    ],
+)
+def test_noise_is_measured_closely_where_no_layer_alone_is_to_blame(
+    monkeypatch: pytest.MonkeyPatch,
+    fake_model: Path,
+    fake_data: Path,
+    by_layer: bool,
+    factor: float,
+    rounds: list[Any],
+) -> None:
+    """The lie is beyond the noise of the whole model; by the first factor it is not far."""
+    asked: list[Any] = []
+
+    def measured(*arguments: Any) -> NoiseFloor | None:
+        asked.append(arguments[-1])
+        return measure_noise(*arguments)
+
+    def differences(self: Blame, *arguments: Any) -> list[Finding]:
+        found = localised(self, *arguments)
+        return found if by_layer else [finding.but(fault=None) for finding in found]
+
+    localised = Blame.differences
+    monkeypatch.setattr(Blame, "differences", differences)
+    monkeypatch.setattr("outvote.commands.check.run.measure_noise", measured)
+    targets = (fake("a"), fake("b"), fake("bad", "lie:d1"))
+    settings = Settings(noise_factor=factor)
+    (finding,) = check_with(fake_model, fake_data, *targets, settings=settings).findings
+    assert finding.accused == "bad"
+    assert asked == rounds

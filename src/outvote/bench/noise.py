@@ -40,15 +40,17 @@ def measured(
     outputs: Mapping[str, Outputs],
     ask: Ask,
     plain: Mapping[str, Outputs] | None,
+    rounds: Sequence[Sequence[int]] = (PROBES, MORE_PROBES),
 ) -> Rounding:
     """The limits raised by the noise floor, for results of targets that are held to them.
 
     `plain` is what the instruments gave for the same tensors, unmoved; None: it is asked for.
-    Nothing is raised where no instrument gives a result.
+    Nothing is raised where no instrument gives a result. A further round of probes is asked for
+    where it is close.
     """
     still = ask([None])[0] if plain is None else plain
     moves: dict[str, list[list[Array]]] = {}
-    for seeds in (PROBES, MORE_PROBES):
+    for seeds in rounds:
         for moved in ask(seeds):
             for name, found in moved.items():
                 if name in still and mismatch_of(still[name], found) is None:
@@ -196,6 +198,10 @@ class NoiseFloor:
         alike = [pair for pair in pairs if pair.mismatch is None]
         return {pair.targets for pair in alike if not self.left(pair, outputs)}
 
+    def is_close(self, outputs: Mapping[str, Outputs]) -> bool:
+        """Whether more probes may explain what these do not."""
+        return self.rounding.is_close({n: _rows(o, self.inputs) for n, o in outputs.items()})
+
     def largest(self) -> float:
         return self.rounding.moved
 
@@ -222,6 +228,7 @@ def measure_noise(
     instruments: Sequence[str],
     settings: Settings,
     batch: int,
+    rounds: Sequence[Sequence[int]] = (PROBES, MORE_PROBES),
 ) -> NoiseFloor | None:
     """The noise on every input on which pairs differ, the worst first, batch by batch.
 
@@ -234,7 +241,7 @@ def measure_noise(
     while todo := _to_measure(undecided, floor, _WORST if floor is None else batch):
         rows = {name: _rows(found, todo) for name, found in outputs.items()}
         ask = asking(pool, case.model, case.data.take(todo), instruments)
-        rounding = measured(_noise_alone(rows, settings), rows, ask, None)
+        rounding = measured(_noise_alone(rows, settings), rows, ask, None, rounds)
         if not rounding.is_measured:
             break
         found = NoiseFloor(tuple(todo), rounding)

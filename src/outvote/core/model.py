@@ -70,10 +70,13 @@ class Layer:
 
     def refs(self) -> Iterator[Ref]:
         """The tensors this layer reads, in call order."""
-        yield from find_refs(self.args)
-        yield from find_refs(self.kwargs)
+        return iter(self._refs)
 
-    @property
+    @cached_property
+    def _refs(self) -> tuple[Ref, ...]:
+        return (*find_refs(self.args), *find_refs(self.kwargs))
+
+    @cached_property
     def inputs(self) -> tuple[str, ...]:
         """Names of the layers and model inputs that feed this layer, each once."""
         return tuple(dict.fromkeys(ref.producer for ref in self.refs()))

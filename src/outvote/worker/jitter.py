@@ -20,12 +20,14 @@ def moved(tensor: State, seed: int) -> State:
     if tensor.dtype not in _EPSILON or not tensor.array.size:
         return tensor
     wide = tensor.array.astype(np.float64)
-    signs: Array = np.sign(wide)
+    size = np.abs(wide)
+    if not np.isfinite(size).all():
+        size = np.where(np.isfinite(size), size, 0.0)
+    up: Array = wide > 0
     if seed:
-        signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=wide.shape)
-    finite = np.isfinite(wide)
+        up = np.random.default_rng(seed).integers(0, 2, wide.shape, np.bool_)
+    epsilon = _EPSILON[tensor.dtype]
     with np.errstate(invalid="ignore", over="ignore"):
-        size = np.where(finite, np.abs(wide), 0.0)
-        step = _EPSILON[tensor.dtype] * (size + size.mean()) * signs
-        found = np.where(finite & (wide != 0), wide + step, wide)
-        return tensor.but(found.astype(tensor.array.dtype))
+        step = (size + size.mean()) * np.where(up, epsilon, -epsilon) * (wide != 0)
+        found = wide + step  # which infinity does not notice
+        return tensor.but(np.asarray(found).astype(tensor.array.dtype))

@@ -32,7 +32,7 @@ from outvote.findings.finding import Finding
 from outvote.judge.compare import Comparison, compare_all, pairs_of
 from outvote.judge.distances import spread
 from outvote.judge.precision import coarser
-from outvote.judge.tolerance import CHAOTIC, HARDLY
+from outvote.judge.tolerance import CHAOTIC, HARDLY, MORE_PROBES, PROBES
 from outvote.localize.layers import Localization
 from outvote.report.folder import saved
 from outvote.run.local import LocalPool
@@ -191,22 +191,30 @@ class Check:
         _require_comparison(checked)
 
     def explain(self, unclear: Sequence[Comparison]) -> None:
-        """Rounding or not, and if not, whose and where."""
-        checked = self.checked
-        finished = list(checked.outputs)
-        with self.watch("Measuring the noise floor", self.pool, finished):
-            checked.noise = self.measure_noise(unclear)
-        if checked.noise is not None:
-            checked.explained = checked.noise.explained(unclear, checked.outputs)
-        with self.watch("Localising", self.pool, finished):
-            checked.findings += self.blame.differences(
-                checked.comparisons, checked.explained, checked.noise
-            )
+        """Rounding or not, and if not, whose and where.
+
+        The noise of the whole graph is measured closely only where no layer alone is to blame.
+        """
+        checked, blame = self.checked, self.blame
+        for rounds in ((PROBES,), (PROBES, MORE_PROBES)):
+            with self.watch("Measuring the noise floor", self.pool, list(checked.outputs)):
+                checked.noise = self.measure_noise(unclear, rounds)
+            if checked.noise is not None:
+                checked.explained = checked.noise.explained(unclear, checked.outputs)
+            with self.watch("Localising", self.pool, list(checked.outputs)):
+                found = blame.differences(checked.comparisons, checked.explained, checked.noise)
+            if checked.noise is None or not checked.noise.is_close(checked.outputs):
+                break
+            if all(finding.fault is not None for finding in found):
+                break
+        checked.findings += found
         checked.findings += amplified_rounding(
             self.case.model, unclear, checked.explained, checked.noise
         )
 
-    def measure_noise(self, unclear: Sequence[Comparison]) -> NoiseFloor | None:
+    def measure_noise(
+        self, unclear: Sequence[Comparison], rounds: Sequence[Sequence[int]]
+    ) -> NoiseFloor | None:
         """How far rounding alone moves the outputs, on the inputs that part these pairs."""
         outputs = self.checked.outputs
         return measure_noise(
@@ -217,6 +225,7 @@ class Check:
             choose_instruments({name: self.pool.targets[name] for name in outputs}),
             self.job.settings,
             self.job.batch_size,
+            rounds,
         )
 
     def look_inside(self) -> None:

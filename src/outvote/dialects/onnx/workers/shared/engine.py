@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from outvote.core.arrays import Array
@@ -44,7 +44,7 @@ class NodeEngine:
     ) -> list[State | None]:
         fed = _fed(model, feeds) if self.runtime.fixed else model
         key = digest_of(fed.to_json(), [[r.producer, r.index] for r in shown])
-        found = self._program(key, fed, shown).run(feeds)
+        found = self._program(key, lambda: fed, shown).run(feeds)
         return _placed(found, [model.batch_axis(r) for r in (*model.outputs, *shown)])
 
     def everything(self, model: Model, feeds: Sequence[State]) -> dict[str, list[State]]:
@@ -79,9 +79,9 @@ class NodeEngine:
             return self._alone(*fixed)
 
     def _alone(self, layer: Layer, given: Sequence[State]) -> list[State]:
-        model = _of_one(layer, given, self.runtime.free)
         tensors = dict(zip(layer.refs(), given, strict=True))
-        found = self._program(digest_of(model.to_json()), model, ()).run(list(tensors.values()))
+        node = _Node.of(layer, tensors, self.runtime.free)
+        found = self._program(node.key, node.model, ()).run(list(tensors.values()))
         return _all_there(_placed(found, [layer.batch_axis(i) for i in range(len(found))]))
 
     def stepped(
@@ -94,8 +94,9 @@ class NodeEngine:
         self._programs.clear()
         self._sizes.clear()
 
-    def _program(self, key: str, model: Model, shown: Sequence[Ref]) -> Program:
+    def _program(self, key: str, made: Callable[[], Model], shown: Sequence[Ref]) -> Program:
         if key not in self._programs:
+            model = made()
             graph = assemble(model, self.blobs, shown)
             self._programs[key] = self.runtime.load(graph)
             self._sizes[key] = total_bytes(model)
@@ -138,31 +139,37 @@ def _fed(model: Model, feeds: Sequence[State]) -> Model:
     return replace(model, inputs=inputs)
 
 
-def _of_one(layer: Layer, given: Sequence[State], free: bool) -> Model:
-    """A model of one layer, whose inputs are what the layer reads there: each tensor once.
+@dataclass(frozen=True)
+class _Node:
+    """One layer as a model of its own, whose inputs are what it reads there: each tensor once.
 
-    It goes by no name of its own: of layers that are alike, one program serves all.
+    It goes by no name of its own: of layers that are alike, one program serves all. The model is
+    made where there is no such program yet, which its key tells for a fraction of the work.
     """
-    names: dict[Ref, str] = {}
-    for found in layer.refs():
-        names.setdefault(found, f"x{len(names)}")
-    tensors = dict(zip(layer.refs(), given, strict=True))
-    inputs = tuple(
-        Input(name, _sizes(tensors[found].array, free), tensors[found].dtype)
-        for found, name in names.items()
-    )
 
-    def renamed(found: Ref) -> Ref:
-        return Ref(names[found])
+    layer: Layer
+    inputs: tuple[Input, ...]
 
-    alone = replace(
-        layer,
-        name=_NODE,
-        args=with_refs(layer.args, renamed),
-        kwargs=with_refs(layer.kwargs, renamed),
-    )
-    outputs = tuple(tensors_of(origin_of(layer), _NODE))
-    return Model("node", inputs, (alone,), outputs, dialect="onnx")
+    @classmethod
+    def of(cls, layer: Layer, tensors: Mapping[Ref, State], free: bool) -> _Node:
+        names = {found: Ref(f"x{place}") for place, found in enumerate(tensors)}
+        args, kwargs = (with_refs(part, names.__getitem__) for part in (layer.args, layer.kwargs))
+        inputs = tuple(
+            Input(name.producer, _sizes(tensors[found].array, free), tensors[found].dtype)
+            for found, name in names.items()
+        )
+        return cls(replace(layer, name=_NODE, args=args, kwargs=kwargs), inputs)
+
+    @property
+    def key(self) -> str:
+        """The same for nodes that compute the same from tensors of the same form."""
+        layer, forms = self.layer, [[item.shape, item.dtype] for item in self.inputs]
+        weights, reads = [weight.digest for weight in layer.weights], [layer.args, layer.kwargs]
+        return digest_of(layer.kind, layer.config, layer.origin, weights, reads, forms)
+
+    def model(self) -> Model:
+        outputs = tuple(tensors_of(origin_of(self.layer), _NODE))
+        return Model("node", self.inputs, (self.layer,), outputs, dialect="onnx")
 
 
 def _with_constants(
