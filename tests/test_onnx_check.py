@@ -24,9 +24,9 @@ from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in
 from outvote.core import protocol
-from outvote.core.dialect import SHORT
 from outvote.core.errors import UsageError
 from outvote.core.model import Model
+from outvote.core.parts import SHORT
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run, Target
 from outvote.dialects.onnx.script import script, short

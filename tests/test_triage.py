@@ -19,8 +19,8 @@ from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_check
 from outvote.core.blobs import BlobStore
-from outvote.core.dialect import SHORT
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
+from outvote.core.parts import SHORT
 from outvote.core.specimen import Specimen, fitted
 from outvote.core.states import State
 from outvote.core.target import Target

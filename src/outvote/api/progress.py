@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import html
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from outvote.commands.view import UNSEEN, View
+from outvote.commands.view import UNSEEN, View, redrawn
 
 if TYPE_CHECKING:
     from outvote.campaign.campaign import Progress
@@ -46,8 +45,16 @@ class NotebookView:
     @contextmanager
     def watch(self, text: str, pool: Pool, names: Sequence[str]) -> Iterator[None]:
         began = time.monotonic()
-        with self._refreshed(lambda: _stage(text, pool, names, time.monotonic() - began)):
-            yield
+
+        def draw() -> None:
+            self._show(_stage(text, pool, names, time.monotonic() - began))
+
+        draw()
+        try:
+            with redrawn(draw, _EVERY):
+                yield
+        finally:
+            self._show("")
 
     @contextmanager
     def announce(self, label: str) -> Iterator[Callable[[str], None]]:
@@ -71,25 +78,6 @@ class NotebookView:
             self._handle = display.display(page, display_id=True)
         else:
             self._handle.update(page)
-
-    @contextmanager
-    def _refreshed(self, picture: Callable[[], str]) -> Iterator[None]:
-        """Redrawn by a thread while the block runs: the work is in the other one."""
-        stop = threading.Event()
-
-        def refresh() -> None:
-            while not stop.wait(_EVERY):
-                self._show(picture())
-
-        self._show(picture())
-        thread = threading.Thread(target=refresh, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()
-            self._show("")
 
 
 def _stage(text: str, pool: Pool, names: Sequence[str], seconds: float) -> str:

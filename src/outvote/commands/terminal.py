@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -16,6 +15,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from outvote.commands.view import redrawn
 from outvote.core.errors import ReaderGoneError
 from outvote.core.text import printable
 
@@ -139,20 +139,13 @@ class Terminal:
             self.err.print(f"{escape(text)} took {time.monotonic() - began:.1f} s")
             return
         began = time.monotonic()
-        stop = threading.Event()
         with Live(console=self.err, transient=True, refresh_per_second=4) as live:
 
-            def refresh() -> None:
-                while not stop.wait(0.25):
-                    live.update(_progress_table(text, pool, names, time.monotonic() - began))
+            def draw() -> None:
+                live.update(_progress_table(text, pool, names, time.monotonic() - began))
 
-            thread = threading.Thread(target=refresh, daemon=True)
-            thread.start()
-            try:
+            with redrawn(draw, 0.25):
                 yield
-            finally:
-                stop.set()
-                thread.join()
 
     @contextmanager
     def announce(self, label: str) -> Iterator[Callable[[str], None]]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -50,3 +51,21 @@ class Nobody:
 
 
 UNSEEN: View = Nobody()
+
+
+@contextmanager
+def redrawn(draw: Callable[[], None], seconds: float) -> Iterator[None]:
+    """Drawn again and again by a thread while the block runs: the work is in the other one."""
+    stop = threading.Event()
+
+    def refresh() -> None:
+        while not stop.wait(seconds):
+            draw()
+
+    thread = threading.Thread(target=refresh, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()

@@ -1,7 +1,7 @@
 """What a dialect is: the vocabulary that a model is written in, and everything that knows it.
 
-A dialect is a folder in `outvote.dialects`, its wing. The parts below are its modules, found by
-their names; the Protocol of each says what it offers. Neutral code asks for a part and never
+A dialect is a folder in `outvote.dialects`, its wing. Its parts are its modules, found by
+their names; what each offers stands in `core/parts.py`. Neutral code asks for a part and never
 imports a wing. A part that a wing does not have is told in a sentence: nobody else's is taken.
 """
 
@@ -9,301 +9,34 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from outvote.core.errors import UsageError
+from outvote.core.files import require_file
+from outvote.core.parts import (
+    Bulk,
+    Draws,
+    Files,
+    Layers,
+    Live,
+    Logits,
+    Mutation,
+    NeuronPlaces,
+    Reductions,
+    Reference,
+    Regions,
+    Script,
+    Specification,
+    Targets,
+    Widening,
+    Zoo,
+)
 
 if TYPE_CHECKING:
-    from outvote.core.arrays import Array
-    from outvote.core.blobs import BlobStore
-    from outvote.core.model import Input, Layer, Model, Ref, Weight
-    from outvote.core.sifted import Sifted
-    from outvote.core.specimen import Specimen
-    from outvote.core.states import State
-    from outvote.core.target import Target
-    from outvote.findings.finding import Finding
-    from outvote.localize.isolated import Fault
-    from outvote.mutate.drawn import DrawnModel, LayerWish
-    from outvote.mutate.registry import Rule
-    from outvote.mutate.tools import Tools
-    from outvote.run.pool import Pool
     from outvote.triage.reductions import Reduction
-
-
-class Files(Protocol):
-    """`files`: model files before a framework sees them."""
-
-    SUFFIXES: tuple[str, ...]
-    CASE_FILE: str  # under which the model of a finding is kept
-    IN_PARTS: bool  # whether a model may keep weights in other files beside it
-    NAMED_DIMS: bool  # whether free dimensions have names, by which `--dim` sets them
-
-    def inspect(self, path: Path, weights: Path | None) -> None:
-        """Raise UsageError, with a remedy, for what is no readable and harmless model file."""
-        ...
-
-    def saved(self, live: Any, path: Path) -> Path | None:
-        """A model that lives in memory, saved under that name; None: not one of this dialect."""
-        ...
-
-
-class Live(Protocol):
-    """`live`: layers and functions in the memory of the user's process."""
-
-    def saved_call(self, live: Any, inputs: Sequence[Array], path: Path) -> Path | None:
-        """The model that calls it with tensors like these, saved; None: not of this dialect."""
-        ...
-
-
-class Recipe(Protocol):
-    """How an environment that needs more than a list of requirements is installed."""
-
-    stages: tuple[tuple[str, ...], ...]
-
-    @property
-    def finish(self) -> Callable[[Path], None]: ...
-
-    def interpreter(self, named: Path | None) -> Path: ...
-
-
-class Targets(Protocol):
-    """`targets`: the implementations that understand such models."""
-
-    BUILT_IN: Mapping[str, Target]
-    DEFAULT: tuple[str, ...]  # compared when the user names none, as far as installed
-    SEARCHED: tuple[str, ...]  # the same for campaigns, where slow ones cost most
-    PACKAGE: str  # whose releases `bisect` walks through by default; "": the target's own
-    OVERLAID: tuple[str, ...]  # packages of Python files alone, laid over what is installed
-    RECIPES: Mapping[str, Recipe]
-
-    def with_versions(self, base: Target, requirements: tuple[str, ...], name: str) -> Target: ...
-
-    def helpers(self, targets: Iterable[Target]) -> list[Target]:
-        """Targets besides the chosen ones that read and write model files for them."""
-        ...
-
-    def reading_order(self, target: Target) -> tuple[Any, ...]:
-        """The smallest reads the model and says what changed layers become."""
-        ...
-
-    def probe(self) -> tuple[Model, list[Array], Array]:
-        """A model, inputs and the right answer: is a target in working order?"""
-        ...
-
-
-class Layers(Protocol):
-    """`layers`: what the driver must know of a layer."""
-
-    def parameters(self, layer: Layer) -> dict[str, Any]:
-        """The parameters that may matter to a result."""
-        ...
-
-    def dtype(self, layer: Layer) -> str | None:
-        """The type that the layer computes in; None where it does not say."""
-        ...
-
-    def contains(self, layer: Layer, inner: Layer) -> bool:
-        """Whether a layer computes what the other one, alone, computes too."""
-        ...
-
-    def renamed(self, layer: Layer, name: str) -> Layer: ...
-
-    def stale(self, layer: Layer) -> Layer:
-        """The layer without what holds for its old shapes and parameters alone."""
-        ...
-
-    def makes_masks(self, layer: Layer) -> bool: ...
-
-    def vocabulary(self, model: Model, item: Input) -> int:
-        """How many different integers an input may hold."""
-        ...
-
-    def words(self, model: Model, item: Input) -> Sequence[str]:
-        """Texts that an input of texts may hold; none: such inputs cannot be given."""
-        ...
-
-    def is_classifier(self, model: Model) -> bool:
-        """Whether a single output is a probability, not a value."""
-        ...
-
-
-@dataclass(frozen=True)
-class ChannelReader:
-    """How a layer reads channels: which of its weights, along which axis, of which tensor axis."""
-
-    weight: int
-    axis: int
-    of: int
-
-
-class NeuronPlaces(Protocol):
-    """`neurons`: where the neurons of layers are, for LEMON's inner-layer rules."""
-
-    def neuron_axes(self, layer: Layer, weight: Weight) -> tuple[int, ...]:
-        """The axes of a weight that number the neurons of its layer; none: it feeds none alone."""
-        ...
-
-    def is_statistic(self, layer: Layer, weight: Weight) -> bool:
-        """Whether a weight is no connection, but a running mean or variance."""
-        ...
-
-    def channel_axis(self, layer: Layer) -> int:
-        """Along which the neurons of a layer lie in what it gives."""
-        ...
-
-    def reader(self, layer: Layer) -> ChannelReader | None:
-        """How a layer weighs each channel that it reads; None: it does not."""
-        ...
-
-    def keeps_channels(self, layer: Layer) -> bool:
-        """Whether each channel of what a layer gives is made of the same one it reads alone."""
-        ...
-
-    def flattens(self, layer: Layer) -> bool: ...
-
-    def flat_rows(self, chosen: Array, count: int, repeats: int) -> Array:
-        """Where some of so many channels are in a tensor that was laid flat."""
-        ...
-
-
-class Logits(Protocol):
-    """`logits`: the tensor before the last squashing function."""
-
-    def logits_apart(self, model: Model) -> tuple[Model, Ref]: ...
-
-
-class Reference(Protocol):
-    """`reference`: exact results, by formulas of our own."""
-
-    def reference(
-        self, layer: Layer, weights: Sequence[Array], given: Sequence[State]
-    ) -> list[Array] | None:
-        """What the layer gives, in float64; None where it is not covered."""
-        ...
-
-    def is_exact(self, kind: str) -> bool:
-        """Whether such a layer moves numbers and computes none."""
-        ...
-
-
-class Widening(Protocol):
-    """`widen`: the same computation in float64."""
-
-    def float64_of(self, specimen: Specimen, blobs: BlobStore) -> Specimen: ...
-
-
-class Mutation(Protocol):
-    """`mutate`: what mutants of such models are made of."""
-
-    def mutation_rules(self) -> Mapping[str, Rule]: ...
-
-    def mutation_tools(self, pool: Pool, reader: str) -> Tools: ...
-
-
-class OpenSieve(Protocol):
-    """Draws cases of a dialect's own, runs them on targets in bulk and compares them cheaply."""
-
-    def sifted(self, first: int) -> Iterator[Sifted]:
-        """Some cases at a time, from a number on, without end."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class Bulk(Protocol):
-    """`bulk`: cases by the thousand, for campaigns that begin with no model."""
-
-    def open_sieve(
-        self, pool: Pool, targets: Sequence[Target], reader: str, seed: int
-    ) -> OpenSieve: ...
-
-
-class Draws(Protocol):
-    """`draws`: small models of what a test asks for, layer by layer."""
-
-    def optional_parameters(self, tools: Tools, kind: str) -> Sequence[str]:
-        """The parameters of a kind that need not be given."""
-        ...
-
-    def parameters(self, tools: Tools, wish: LayerWish) -> dict[str, Any]:
-        """What is drawn for a layer on the first tensor that its kind takes."""
-        ...
-
-    def model(self, tools: Tools, wishes: Sequence[LayerWish]) -> DrawnModel | None:
-        """One layer behind the other; None where the first is refused."""
-        ...
-
-
-class Reductions(Protocol):
-    """`reductions`: ways to make layers smaller and plainer."""
-
-    REDUCTIONS: Sequence[Reduction]
-
-
-class Specification(Protocol):
-    """`specification`: where it is written what layers should do."""
-
-    def link(self, layer: Layer) -> str | None:
-        """The page about such a layer; None where there is none."""
-        ...
-
-
-class Regions(Protocol):
-    """`regions`: what a compiler made one of."""
-
-    def region_of(
-        self, pool: Pool, target: str, model: Model, inputs: Sequence[Array], layer: str
-    ) -> tuple[str, ...]:
-        """The layers that a target computes at once with that one, itself included, in order."""
-        ...
-
-
-SHORT = 12  # lines that a maintainer reads at a glance
-
-
-class Script(Protocol):
-    """`script`: the text of repro.py, which needs nothing of ours."""
-
-    def script(
-        self, finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: Path
-    ) -> str | None:
-        """The script; arrays that are too long for it go into the folder. None: it cannot be."""
-        ...
-
-    def short(self, finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
-        """What one would paste into an issue: at most `SHORT` lines that print the wrong result
-        of the accused, and the right one. None: it takes more."""
-        ...
-
-    def script_of_file(self, fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
-        """A script for the model file in the folder, where a plain one cannot be."""
-        ...
-
-
-class Zoo(Protocol):
-    """`zoo`: seed models by name."""
-
-    def members_of(self, name: str) -> tuple[str, ...]:
-        """The models of a group; any other name stands for itself."""
-        ...
-
-    def has(self, name: str) -> bool: ...
-
-    def entries(self, names: Sequence[str] | None = None) -> list[Any]:
-        """All models, or those of these names and groups, with what is known of each."""
-        ...
-
-    def workshop(self) -> Any:
-        """Builds and trains them; for `outvote zoo`."""
-        ...
-
-    def seed_file(self, name: str) -> tuple[Path, Path]:
-        """The model and the data file of that name, built if they are not there yet."""
-        ...
 
 
 class Dialect:
@@ -425,10 +158,7 @@ def dialect_of(path: Path) -> Dialect:
     """The dialect of a model file, by its ending."""
     every = {suffix: wing for wing in dialects() for suffix in wing.files.SUFFIXES}
     if path.suffix not in every:
-        if not path.exists():
-            raise UsageError(f"the file {path} does not exist")
-        if not path.is_file():
-            raise UsageError(f"{path} is not a file")
+        require_file(path)
         raise UsageError(
             f"{path} is not a model file by its ending {path.suffix!r}; "
             f"expected one of {', '.join(every)}"

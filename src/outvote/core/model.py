@@ -125,6 +125,11 @@ class Model:
     def layer(self, name: str) -> Layer:
         return next(layer for layer in self.layers if layer.name == name)
 
+    def last_layer(self) -> Layer | None:
+        """The layer that gives the first output; None: an input does."""
+        producer = self.outputs[0].producer
+        return next((layer for layer in self.layers if layer.name == producer), None)
+
     def batch_axis(self, ref: Ref) -> int | None:
         """Where the instances of a tensor lie; None: all instances share it."""
         given = next((item for item in self.inputs if item.name == ref.producer), None)

@@ -6,8 +6,9 @@ import math
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from outvote.core.dialect import Layers, dialect
+from outvote.core.dialect import dialect
 from outvote.core.model import Layer, Model
+from outvote.core.parts import Layers
 from outvote.core.result import number
 from outvote.findings.finding import Finding, Proof
 from outvote.localize.introduction import Introduction

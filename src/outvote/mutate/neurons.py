@@ -14,8 +14,9 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
-from outvote.core.dialect import NeuronPlaces, dialect
+from outvote.core.dialect import dialect
 from outvote.core.model import Layer, Weight
+from outvote.core.parts import NeuronPlaces
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
 

@@ -8,7 +8,6 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
-from types import TracebackType
 from typing import Any, TypeVar
 
 from outvote.core import codec
@@ -64,12 +63,7 @@ class LocalPool:
     def __enter__(self) -> LocalPool:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

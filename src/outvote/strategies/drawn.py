@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from outvote.core.arrays import Array
 from outvote.core.case import random_data
-from outvote.core.dialect import Draws, dialect
+from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
+from outvote.core.parts import Draws
 from outvote.mutate.drawn import DrawnModel, LayerWish
 from outvote.mutate.tools import Tools
 from outvote.testing.current import state

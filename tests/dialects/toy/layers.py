@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from outvote.core.model import Input, Layer, Model
+from outvote.core.operators import contains as contains
+from outvote.core.operators import makes_masks as makes_masks
+from outvote.core.operators import renamed as renamed
+from outvote.core.operators import stale as stale
 
 
 def parameters(layer: Layer) -> dict[str, Any]:
@@ -14,22 +17,6 @@ def parameters(layer: Layer) -> dict[str, Any]:
 
 def dtype(layer: Layer) -> str | None:
     return None
-
-
-def contains(layer: Layer, inner: Layer) -> bool:
-    return False
-
-
-def renamed(layer: Layer, name: str) -> Layer:
-    return replace(layer, name=name)
-
-
-def stale(layer: Layer) -> Layer:
-    return layer
-
-
-def makes_masks(layer: Layer) -> bool:
-    return False
 
 
 def vocabulary(model: Model, item: Input) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 from outvote.core.archive import members, require_whole
 from outvote.core.errors import UsageError
+from outvote.core.files import require_file
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _HDF5 = (".h5", ".hdf5")
@@ -25,10 +26,7 @@ NAMED_DIMS = False
 def inspect(path: Path, weights: Path | None) -> None:
     """Raise UsageError, with a remedy, for anything that is not a readable model file."""
     for file in (path, *([weights] if weights else [])):
-        if not file.exists():
-            raise UsageError(f"the file {file} does not exist")
-        if not file.is_file():
-            raise UsageError(f"{file} is not a file")
+        require_file(file)
     if path.suffix not in SUFFIXES:
         raise UsageError(
             f"{path} is not a model file by its ending {path.suffix!r}; "

@@ -74,5 +74,5 @@ def words(model: Model, item: Input) -> tuple[str, ...]:
 
 def is_classifier(model: Model) -> bool:
     """Whether it ends in a sigmoid: one number that is a probability."""
-    last = next((x for x in model.layers if x.name == model.outputs[0].producer), None)
+    last = model.last_layer()
     return last is not None and last.config.get("activation") == "sigmoid"

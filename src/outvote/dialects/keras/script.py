@@ -13,10 +13,10 @@ from outvote.bench.bench import Bench
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.cuts import owned
-from outvote.core.dialect import SHORT
 from outvote.core.dtypes import asks_for
 from outvote.core.files import save_npz
 from outvote.core.model import REF, Layer
+from outvote.core.parts import SHORT
 from outvote.core.source import filled, is_name, keywords, literal, one_line
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target

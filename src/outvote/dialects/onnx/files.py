@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import UsageError
+from outvote.core.files import require_file
 
 SUFFIXES = (".onnx",)
 CASE_FILE = "model.onnx"
@@ -19,10 +20,7 @@ _MAX_BYTES = 2 << 30  # of one protobuf message
 
 def inspect(path: Path, weights: Path | None) -> None:
     """Raise UsageError, with a remedy, for anything that cannot be an ONNX model."""
-    if not path.exists():
-        raise UsageError(f"the file {path} does not exist")
-    if not path.is_file():
-        raise UsageError(f"{path} is not a file")
+    require_file(path)
     if weights is not None:
         raise UsageError(
             f"--weights goes with an architecture in a .json file, not with {path.name}; weights "

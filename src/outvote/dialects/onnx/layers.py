@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from outvote.core.model import REF, Input, Layer, Model
+from outvote.core.operators import contains as contains
+from outvote.core.operators import makes_masks as makes_masks
+from outvote.core.operators import renamed as renamed
+from outvote.core.operators import stale as stale
 from outvote.dialects.onnx.nouns.node import GRAPH, WEIGHT
 
 _LOOKED_UP = {"Gather": 1, "GatherElements": 1, "GatherND": 1}  # which argument holds indices
@@ -25,25 +28,6 @@ def parameters(layer: Layer) -> dict[str, Any]:
 def dtype(layer: Layer) -> str | None:
     """Nodes compute in the type of their tensors; none says so itself."""
     return None
-
-
-def contains(layer: Layer, inner: Layer) -> bool:
-    """Nodes are operators, and none is part of another."""
-    return False
-
-
-def renamed(layer: Layer, name: str) -> Layer:
-    return replace(layer, name=name)
-
-
-def stale(layer: Layer) -> Layer:
-    """Nodes hold nothing that depends on shapes."""
-    return layer
-
-
-def makes_masks(layer: Layer) -> bool:
-    """ONNX has no masks that travel with tensors."""
-    return False
 
 
 def vocabulary(model: Model, item: Input) -> int:
@@ -84,5 +68,5 @@ def _texts(structure: Any) -> Iterator[str]:
 
 def is_classifier(model: Model) -> bool:
     """Whether it ends in a sigmoid: one number that is a probability."""
-    last = next((x for x in model.layers if x.name == model.outputs[0].producer), None)
+    last = model.last_layer()
     return last is not None and last.kind == "Sigmoid"

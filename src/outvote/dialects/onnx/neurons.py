@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.dialect import ChannelReader
 from outvote.core.model import Layer, Weight
+from outvote.core.parts import ChannelReader
 from outvote.dialects.onnx.nouns.node import WEIGHT
 
 # What keeps each channel to itself.

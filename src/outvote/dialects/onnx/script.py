@@ -11,9 +11,9 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
-from outvote.core.dialect import SHORT
 from outvote.core.files import save_npz
 from outvote.core.model import REF, Input, Json, Layer, Model, Ref
+from outvote.core.parts import SHORT
 from outvote.core.source import filled, keywords, literal, one_line
 from outvote.core.target import Target
 from outvote.dialects.onnx.nouns.node import WEIGHT, operator_of, origin_of, tensors_of

@@ -82,7 +82,7 @@ class GraphSieve:
     def __enter__(self) -> GraphSieve:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def close(self) -> None:

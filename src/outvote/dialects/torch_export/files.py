@@ -12,6 +12,7 @@ from typing import Any
 
 from outvote.core.archive import members, require_whole
 from outvote.core.errors import UsageError
+from outvote.core.files import require_file
 
 SUFFIXES = (".pt2",)
 CASE_FILE = "model.pt2"
@@ -24,10 +25,7 @@ _OLD = "serialized_exported_program.json"
 
 def inspect(path: Path, weights: Path | None) -> None:
     """Raise UsageError, with a remedy, for what is no readable and harmless program."""
-    if not path.exists():
-        raise UsageError(f"the file {path} does not exist")
-    if not path.is_file():
-        raise UsageError(f"{path} is not a file")
+    require_file(path)
     if weights is not None:
         raise UsageError(
             f"--weights goes with an architecture in a .json file, not with {path.name}, "

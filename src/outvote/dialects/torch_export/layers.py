@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from outvote.core.model import Input, Layer, Model
+from outvote.core.operators import contains as contains
+from outvote.core.operators import makes_masks as makes_masks
+from outvote.core.operators import renamed as renamed
+from outvote.core.operators import stale as stale
 from outvote.dialects.torch_export.nouns.node import DTYPE, WEIGHT
 
 _FEW = 2
@@ -21,25 +24,6 @@ def dtype(layer: Layer) -> str | None:
     """The type that a call asks for by name; others compute in that of their tensors."""
     told = layer.config.get("dtype")
     return str(told[DTYPE]) if isinstance(told, Mapping) and DTYPE in told else None
-
-
-def contains(layer: Layer, inner: Layer) -> bool:
-    """Calls are operators, and none is part of another."""
-    return False
-
-
-def renamed(layer: Layer, name: str) -> Layer:
-    return replace(layer, name=name)
-
-
-def stale(layer: Layer) -> Layer:
-    """Calls hold nothing that depends on shapes."""
-    return layer
-
-
-def makes_masks(layer: Layer) -> bool:
-    """Tensors of PyTorch carry no masks with them."""
-    return False
 
 
 def vocabulary(model: Model, item: Input) -> int:
@@ -60,5 +44,5 @@ def words(model: Model, item: Input) -> tuple[str, ...]:
 
 def is_classifier(model: Model) -> bool:
     """Whether it ends in a sigmoid: one number that is a probability."""
-    last = next((x for x in model.layers if x.name == model.outputs[0].producer), None)
+    last = model.last_layer()
     return last is not None and last.kind == _SIGMOID

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.dialect import Recipe
 from outvote.core.errors import UsageError
 from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.parts import Recipe
 from outvote.core.requirements import merged
 from outvote.core.target import Target
 from outvote.dialects.torch_export.nouns.kernels import (

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.dialect import ChannelReader, NeuronPlaces
 from outvote.core.model import Layer
+from outvote.core.parts import ChannelReader, NeuronPlaces
 from outvote.mutate.neurons import neurons_of, pick
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools

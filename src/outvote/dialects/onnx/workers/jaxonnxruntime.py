@@ -9,14 +9,13 @@ from typing import Any
 
 import jax
 import numpy as np
-import onnx
 from jaxonnxruntime import call_onnx
 from jaxonnxruntime import config as converter
 
-from outvote.core.arrays import TEXT
 from outvote.core.states import State
 from outvote.dialects.onnx.nouns.types import CODES, is_narrow
 from outvote.dialects.onnx.workers.shared.assemble import Assembled
+from outvote.dialects.onnx.workers.shared.by_numpy import to_convert
 from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
 from outvote.worker.main import Context
 
@@ -42,25 +41,20 @@ class JaxOnnxRuntime:
         self._folder = folder
 
     def is_gap(self, error: Exception) -> bool:
-        return isinstance(error, NotImplementedError) or bool(_GAPS.search(str(error)))
+        return bool(_GAPS.search(str(error)))
 
     def precision(self) -> dict[str, Any]:
         return {}
 
     def load(self, graph: Assembled) -> _Function:
-        narrow = [i for i in graph.inputs if is_narrow(i.dtype) or i.dtype == TEXT]
-        if narrow:
-            raise NotImplementedError(f"{narrow[0].dtype} cannot be given to JAX from NumPy")
-        with graph.stored(self._folder) as model:
-            proto = graph.proto if isinstance(model, bytes) else onnx.load(str(model))
-        return _Function(proto, graph)
+        return _Function(to_convert(graph, self._folder, "JAX"), graph)
 
 
 class _Function:
     """It is made when it is first run: which numbers are constants shows then."""
 
     def __init__(self, proto: Any, graph: Assembled) -> None:
-        self._proto = onnx.shape_inference.infer_shapes(proto)
+        self._proto = proto
         self._names = [item.name for item in graph.inputs]
 
     def run(self, feeds: Sequence[State]) -> list[State]:

@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import torch
 
-from outvote.core.arrays import TEXT
 from outvote.core.states import State
-from outvote.dialects.onnx.nouns.types import is_narrow
 from outvote.dialects.onnx.workers.shared.assemble import Assembled
+from outvote.dialects.onnx.workers.shared.by_numpy import to_convert
 from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
 from outvote.worker.main import Context
 
@@ -47,18 +45,13 @@ class OnnxToTorch:
         self._folder = folder
 
     def is_gap(self, error: Exception) -> bool:
-        return isinstance(error, NotImplementedError) or bool(_GAPS.search(str(error)))
+        return bool(_GAPS.search(str(error)))
 
     def precision(self) -> dict[str, Any]:
         return {}
 
     def load(self, graph: Assembled) -> _Module:
-        narrow = [i for i in graph.inputs if is_narrow(i.dtype) or i.dtype == TEXT]
-        if narrow:
-            raise NotImplementedError(f"{narrow[0].dtype} cannot be given to PyTorch from NumPy")
-        with graph.stored(self._folder) as model:
-            proto = graph.proto if isinstance(model, bytes) else onnx.load(str(model))
-            return _Module(self._convert(onnx.shape_inference.infer_shapes(proto)))
+        return _Module(self._convert(to_convert(graph, self._folder, "PyTorch")))
 
 
 class _Module:
