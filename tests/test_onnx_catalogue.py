@@ -16,11 +16,17 @@ from outvote.dialects.onnx.nouns.node import kind_of
 from outvote.dialects.onnx.nouns.operators import ListOperators
 from outvote.dialects.onnx.nouns.types import CODES, dtype_of
 from outvote.dialects.onnx.targets import BUILT_IN
-from outvote.dialects.onnx.workers.draw.graph import draw_graph
+from outvote.dialects.onnx.workers.draw.graph import draw_graph, draw_node
 from outvote.dialects.onnx.workers.draw.node import NodeDraw
 from outvote.dialects.onnx.workers.draw.numbers import Range, drawn
 from outvote.dialects.onnx.workers.draw.sketch import NewNode, Sketch, Unfit, Value
-from outvote.dialects.onnx.workers.draw.table import DRAWERS, drawable, drawer_of, told_operators
+from outvote.dialects.onnx.workers.draw.table import (
+    DRAWERS,
+    drawable,
+    drawer_of,
+    readers_of,
+    told_operators,
+)
 from outvote.run.local import LocalPool
 
 NEWEST = onnx.defs.onnx_opset_version()
@@ -152,6 +158,26 @@ def test_nodes_of_every_kind_are_drawn_and_valid(opset: int) -> None:
             onnx.checker.check_model(sketch.model(), full_check=True)
             made[kind] += 1
     assert {kind for kind in drawable(opset) if made[kind] < TRIES / 3} == set()
+
+
+EMPTY = [(0,), (2, 0), (0, 2, 3), (0, 2, 3, 3), (1, 2, 0, 4), (1, 2, 4, 0)]
+
+
+@pytest.mark.parametrize("shape", EMPTY, ids=str)
+def test_behind_a_tensor_of_nothing_a_node_is_drawn_or_does_not_fit(shape: tuple[int, ...]) -> None:
+    """Nothing else may happen: whoever finds nothing to draw from says Unfit."""
+    ended: Counter[str] = Counter()
+    for kind in readers_of(NEWEST, "float32"):
+        for seed in range(3):
+            sketch = Sketch(NEWEST, seed)
+            link = Value("given", "float32", shape)
+            sketch.take(link)
+            try:
+                draw_node(sketch, link, [kind])
+                ended["drawn"] += 1
+            except Unfit:
+                ended["unfit"] += 1
+    assert min(ended["drawn"], ended["unfit"]) > 20
 
 
 def test_inference_refuses_what_does_not_fit() -> None:

@@ -324,6 +324,28 @@ model = keras.Model(x, layers.Resizing(9, 5, interpolation="bicubic")(x))
 
 
 @pytest.mark.frameworks
+@pytest.mark.parametrize(
+    ("wide", "ran"),
+    [("float64", ["tensorflow", "torch"]), ("float32", ["openvino", "tensorflow", "torch"])],
+)
+def test_who_computes_float64_in_float32_is_no_witness_in_float64(
+    wide: str, ran: list[str], real_pool: Any, keras_file: Any
+) -> None:
+    from outvote.commands.check.run import check_in
+
+    path = keras_file(
+        f"""
+x = keras.Input((5,), dtype="{wide}")
+model = keras.Model(x, layers.Activation("tanh", dtype="{wide}")(x))
+"""
+    )
+    targets = tuple(real_pool.targets[name] for name in ("torch", "tensorflow", "openvino"))
+    checked = check_in(real_pool, Job(path, targets, count=4))
+    assert sorted(name for name, run in checked.runs.items() if run.ok) == ran
+    assert not checked.findings
+
+
+@pytest.mark.frameworks
 def test_lost_digits_of_a_layer_that_will_not_compute_in_float64_are_rounding(
     real_pool: Any, keras_file: Any
 ) -> None:

@@ -248,12 +248,6 @@ BORDERS: list[tuple[str, Case, str, Case]] = [
         Case([1.0], {**MORE, "c": [off(100)]}, precision=TF32),
     ),
     (
-        "narrow-by-nature",  # none of these computes in float64
-        Case([1.0], {**MORE, "c": [off(7)]}, dtype="float64", read_dtype="float64"),
-        "wrong",
-        Case([1.0], {**MORE, "c": [off(9)]}, dtype="float64", read_dtype="float64"),
-    ),
-    (
         "float64",
         Case([1.0], {**MORE, "torch": [off(FAR - 1)]}, wide={"torch": [1.0]}),
         "wrong",

@@ -238,22 +238,6 @@ class Inquiry:
         }
 
     @cached_property
-    def narrow_by_nature(self) -> tuple[str, ...]:
-        """Who is wrong in float64, is no target that computes in it, and is right to float32."""
-        standard = self.standard
-        if standard is None:
-            return ()
-        found = {n: self.seen.outputs[n] for n in self.wrong}
-        return tuple(
-            n
-            for n, outputs in found.items()
-            if "float64" in outputs.dtypes
-            and not self.bench.targets[n].can("float64")
-            and _forms(outputs) == _forms(standard)
-            and self.at_least_float32.gap(outputs, _typed(standard, outputs)).explained
-        )
-
-    @cached_property
     def is_on_an_edge(self) -> bool:
         """Whether the least movement of the input takes a right target to the wrong ones' answer.
 

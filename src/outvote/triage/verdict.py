@@ -53,11 +53,6 @@ def _misshapen(asked: Inquiry) -> tuple[str, ...]:
     return tuple(n for n, found in asked.shapes.items() if found != _right_shape(asked))
 
 
-def _wrong(asked: Inquiry) -> tuple[str, ...]:
-    """Without those whom float32 excuses, beside others whom nothing does."""
-    return tuple(n for n in asked.wrong if n not in asked.narrow_by_nature)
-
-
 # What rows ask, where it takes more than one question.
 
 
@@ -291,13 +286,6 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
         "{against} {settings}, which explains it.",
     ),
     DecisionRow(
-        "narrow-by-nature",
-        "who is wrong in float64 is no target that computes in it, and is right to float32",
-        lambda q: bool(q.wrong) and len(q.narrow_by_nature) == len(q.wrong),
-        "precision",
-        "{against} {wrong} takes float64 and computes in float32, which explains it.",
-    ),
-    DecisionRow(
         "float64",
         "who is wrong gives the exact result in float64 (one digit nearer at least), and is wrong "
         f"by less than {LOST_DIGITS:.3g} times what rounding explains, or by no more than "
@@ -378,7 +366,7 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
         lambda q: bool(set(q.wrong) & set(q.seen.vote.majority)),
         "bug",
         "{against} Here the majority is wrong. {vote}.",
-        _wrong,
+        lambda q: q.wrong,
         "who is wrong",
     ),
     DecisionRow(
@@ -387,7 +375,7 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
         lambda q: q.exact is not None,
         "bug",
         "{against} {vote}.",
-        _wrong,
+        lambda q: q.wrong,
         "who is wrong",
     ),
     DecisionRow(

@@ -57,6 +57,7 @@ def _converted(library: str, extra: str) -> Target:
         extra=extra,
         capabilities=_READS,
         costs=frozenset({"compiles"}),
+        feigns=("float64",),
     )
 
 

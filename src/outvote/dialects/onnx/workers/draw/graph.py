@@ -48,7 +48,7 @@ def draw_graph(opset: int, seed: int, nodes: int, kinds: Sequence[str] = ()) -> 
             link = _link(sketch)
             last = len(sketch.nodes) == nodes - 1
             draw_node(sketch, link, kinds, anything if link or last else all_known)
-        except (Unfit, ValueError):  # the latter is how NumPy says that there is nothing to draw
+        except Unfit:
             refused += 1
     return DrawnGraph(sketch.model(), sketch.feeds(), refused)
 

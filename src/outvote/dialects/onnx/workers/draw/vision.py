@@ -82,7 +82,7 @@ def roi_align(d: NodeDraw) -> NewNode:
     x = d.ranked(4)
     count = d.between(1, 3)
     rois = d.constant(np.array(_boxes(d, count, x)), x.dtype)
-    which = d.constant(d.sketch.numbers.integers(0, x.size(0), count), "int64")
+    which = d.constant([d.between(0, x.size(0) - 1) for _ in range(count)], "int64")
     names = ("mode", "output_height", "output_width", "sampling_ratio", "spatial_scale",
              "coordinate_transformation_mode")  # fmt: skip
     return d.node(x, rois, which, **d.settings(*names))

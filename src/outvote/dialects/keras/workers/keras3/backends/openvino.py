@@ -40,7 +40,7 @@ def precision(mode: str) -> dict[str, Any]:
 
 
 def set_wide(wide: bool) -> None:
-    """OpenVINO computes in float64 where it is asked to."""
+    """OpenVINO takes float64, gives float64, and computes in float32 whatever it is asked."""
 
 
 def no_gradients() -> AbstractContextManager[Any]:
