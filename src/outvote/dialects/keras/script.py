@@ -14,21 +14,20 @@ from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.cuts import owned
 from outvote.core.dtypes import asks_for
-from outvote.core.files import save_npz
 from outvote.core.model import REF, Layer
-from outvote.core.parts import SHORT
 from outvote.core.source import filled, is_name, keywords, literal, one_line
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target
 from outvote.dialects.keras.layers import INERT, INERT_ENDINGS, policy_name
 from outvote.dialects.keras.targets import reading_order
 from outvote.findings import versions as repro_versions
-from outvote.findings.answer import first_of, right_answer, told_of
+from outvote.findings.answer import right_answer
 from outvote.findings.finding import Finding, Proof
 from outvote.judge.compare import Settings
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool
-from outvote.triage.plain import expression, written
+from outvote.triage.plain import written
+from outvote.triage.scripts import ScriptArrays, at_a_glance, started_by, table_of
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _LINE = 90
@@ -115,13 +114,8 @@ def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | 
     )
     lines = [f"import os; {told}", "import keras, numpy as np", *writer.body(judged=False)]
     lines += [_MODES[accused.mode]] if accused.mode in _MODES else []
-    expected, source = right_answer(finding, proof)
-    lines += [
-        f"print(call({', '.join(writer.inputs)}))",
-        f"# {told_of(accused.name, proof)}",
-        f"# expected, by {one_line(source)}: {first_of(expected)}",
-    ]
-    return "\n".join(lines) + "\n" if len(lines) <= SHORT and not writer.files else None
+    lines.append(f"print(call({', '.join(writer.inputs)}))")
+    return at_a_glance(lines, writer.arrays, finding, proof, accused)
 
 
 def _defaults(
@@ -166,15 +160,14 @@ def written_out(
             "TITLE": one_line(finding.title),
             "SOURCE": one_line(source),
             "TARGETS": told_targets,
-            "EXPECTED": writer.array(expected) if expected is not None else "None",
+            "EXPECTED": writer.arrays.source(expected) if expected is not None else "None",
             "BODY": "\n".join(body),
             "MODES": "\n".join(lines),
             "COMPUTE": compute,
             "JUDGE": judge,
         },
     )
-    if writer.files:
-        save_npz(folder / "arrays.npz", writer.files)
+    writer.arrays.save(folder)
     if "SETUP" not in told_targets:
         text = text.replace("import os, runpy, subprocess", "import os, subprocess")
     kept = [line for line in text.splitlines() if line]  # a part that is not needed
@@ -243,7 +236,7 @@ def _environments(targets: Mapping[str, Target], wide: bool) -> str:
         return f'{{name: {{"KERAS_BACKEND": name{added}}} for name in {tuple(found)!r}}}'
     if len(repr(found)) < _LINE:
         return repr(found)
-    return "\n".join(["{", *(f"    {name!r}: {env!r}," for name, env in found.items()), "}"])
+    return table_of(found)
 
 
 def _environment(target: Target, wide: bool) -> dict[str, str]:
@@ -254,13 +247,9 @@ def _environment(target: Target, wide: bool) -> dict[str, str]:
         env["TF_ENABLE_ONEDNN_OPTS"] = "0"
     if target.backend == "jax" and wide:
         env["JAX_ENABLE_X64"] = "1"
-    if target.python is not None:
-        env["PYTHON"] = str(target.python.absolute())
     if target.path:
         env["PYTHONPATH"] = ":".join(str(path) for path in target.path)
-    if target.setup is not None:
-        env["SETUP"] = str(target.setup.absolute())
-    return env
+    return {**env, **started_by(target)}
 
 
 class _Writer:
@@ -276,21 +265,13 @@ class _Writer:
         self._defaults = defaults
         self._blobs = blobs
         self.inputs = [f"x{i}" for i in range(len(specimen.inputs))]
-        self.files: dict[str, Array] = {}
-
-    def array(self, array: Array) -> str:
-        text = expression(array)
-        if text is None:
-            name = f"array{len(self.files)}"
-            self.files[name] = array
-            return f'np.load(os.path.join(os.path.dirname(__file__), "arrays.npz"))["{name}"]'
-        return text
+        self.arrays = ScriptArrays()
 
     def body(self, judged: bool = True) -> list[str]:
         model = self._specimen.model
         layers = owned(model.layers)  # the first call of a shared one may have been cut off
         lines = [
-            f"{name} = {self.array(array)}"
+            f"{name} = {self.arrays.source(array)}"
             for name, array in zip(self.inputs, self._specimen.inputs, strict=True)
         ]
         objects: dict[str, str] = {}
@@ -328,7 +309,7 @@ class _Writer:
             texts = [
                 f'np.array({written(array)}, "{array.dtype}")'
                 if array.size <= _FEW
-                else self.array(array)
+                else self.arrays.source(array)
                 for array in arrays
             ]
             found.append(f"{made}.set_weights([{', '.join(texts)}])")

@@ -11,18 +11,16 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
-from outvote.core.files import save_npz
 from outvote.core.model import REF, Input, Json, Layer, Model, Ref
-from outvote.core.parts import SHORT
 from outvote.core.source import filled, keywords, literal, one_line
 from outvote.core.target import Target
 from outvote.dialects.onnx.nouns.node import WEIGHT, operator_of, origin_of, tensors_of
 from outvote.dialects.onnx.nouns.types import CODES, is_narrow
-from outvote.findings.answer import first_of, right_answer, told_of
+from outvote.findings.answer import right_answer
 from outvote.findings.finding import Finding
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool
-from outvote.triage.plain import expression
+from outvote.triage.scripts import ScriptArrays, at_a_glance, runners, started_by, table_of
 
 _TEMPLATES = Path(__file__).parent / "templates"  # repro.py, and how each runtime runs a graph
 _TWINS = Path(__file__).parent / "workers" / "twins"
@@ -75,12 +73,11 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
         shown,
         body,
         inputs,
-        writer.array(expected) if expected is not None else "None",
+        writer.arrays.source(expected) if expected is not None else "None",
         source,
         max(proof.observed.tolerance, 1e-12),
     )
-    if writer.files:
-        save_npz(folder / "arrays.npz", writer.files)
+    writer.arrays.save(folder)
     return text
 
 
@@ -96,7 +93,6 @@ def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | 
         return None
     feeds = ", ".join(f'"{name}": {name}' for name in writer.inputs)
     level = _LEVELS.get(accused.mode, "")
-    expected, source = right_answer(finding, proof)
     lines = [
         "import numpy as np, onnx, onnx.reference",
         "from onnx import helper, numpy_helper",
@@ -105,10 +101,8 @@ def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | 
         .replace("@FEEDS@", feeds)
         .replace("@LEVEL@", level)
         .split("\n"),
-        f"# {told_of(accused.name, proof)}",
-        f"# expected, by {one_line(source)}: {first_of(expected)}",
     ]
-    return "\n".join(lines) + "\n" if len(lines) <= SHORT and not writer.files else None
+    return at_a_glance(lines, writer.arrays, finding, proof, accused)
 
 
 def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
@@ -116,9 +110,8 @@ def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) ->
     shown = {n: t for n, t in targets.items() if n in (*fault.outputs, *fault.failures)}
     names = [n for n in (fault.vote.majority or fault.outputs) if n in fault.outputs]
     writer = _Writer(None, (), None)
-    told = writer.array(fault.outputs[names[0]].arrays[0]) if names else "None"
-    if writer.files:
-        save_npz(folder / "arrays.npz", writer.files)
+    told = writer.arrays.source(fault.outputs[names[0]].arrays[0]) if names else "None"
+    writer.arrays.save(folder)
     title = f"{fault.layer.kind} node {fault.layer.name!r}"
     source = f"{', '.join(names)}" or "nobody: the others refuse it"
     return _filled(
@@ -135,21 +128,17 @@ def _filled(
     source: str,
     tolerance: float,
 ) -> str:
-    kinds = sorted({target.worker for target in shown.values()})
-    runners = [(_TEMPLATES / f"{kind}.py.txt").read_text(encoding="utf-8") for kind in kinds]
-    runners += _transformations(shown.values())
-    table = ", ".join(f'"{kind}": {kind}' for kind in kinds)
-    told = [f"    {name!r}: {_environment(name, target)!r}," for name, target in shown.items()]
+    kinds = [target.worker for target in shown.values()]
     return filled(
         _TEMPLATES / "repro.py.txt",
         {
             "TITLE": one_line(title),
-            "TARGETS": "\n".join(["{", *told, "}"]),
+            "TARGETS": table_of({n: _environment(n, target) for n, target in shown.items()}),
             "EXPECTED": expected,
             "SOURCE": one_line(source),
             "BODY": "\n    ".join(body),
             "INPUTS": inputs,
-            "RUNNERS": "\n".join([*runners, f"RUNNERS = {{{table}}}"]),
+            "RUNNERS": runners(_TEMPLATES, kinds, _transformations(shown.values())),
             "OUTPUT": "0",
             "TOLERANCE": f"{tolerance:.2g}",
         },
@@ -164,17 +153,13 @@ def _transformations(targets: Iterable[Target]) -> list[str]:
 
 
 def _environment(name: str, target: Target) -> dict[str, str]:
-    env = {"TARGET": name, "RUNTIME": target.worker, **target.env}
+    env = {"TARGET": name, "RUNTIME": target.worker, **target.env, **started_by(target)}
     if target.worker == "onnxruntime":
         env["LEVEL"] = _LEVELS[target.mode]
     if target.original:
         env["TWIN"] = target.mode
     if target.mode == "fast":
         env["FAST"] = "1"
-    if target.python is not None:
-        env["PYTHON"] = str(target.python.absolute())
-    if target.setup is not None:
-        env["SETUP"] = str(target.setup.absolute())
     return env
 
 
@@ -190,32 +175,26 @@ class _Writer:
     """
 
     model: Model | None
-    arrays: Sequence[Array]
+    given: Sequence[Array]
     blobs: BlobStore | None
     compact: bool = False  # one line for a list
-    files: dict[str, Array] = field(default_factory=dict)
+    arrays: ScriptArrays = field(default_factory=ScriptArrays)
     _names: dict[Ref, str] = field(default_factory=dict)
     _constants: list[str] = field(default_factory=list)
 
     @property
     def inputs(self) -> list[str]:
-        return [f"x{i}" for i in range(len(self.arrays))]
-
-    def array(self, array: Array) -> str:
-        text = expression(array)
-        if text is None:
-            name = f"array{len(self.files)}"
-            self.files[name] = array
-            return f'np.load(os.path.join(os.path.dirname(__file__), "arrays.npz"))["{name}"]'
-        return text
+        return [f"x{i}" for i in range(len(self.given))]
 
     def body(self) -> list[str]:
         assert self.model is not None
         model = self.model
-        lines = [f"{n} = {self.array(a)}" for n, a in zip(self.inputs, self.arrays, strict=True)]
+        lines = [
+            f"{n} = {self.arrays.source(a)}" for n, a in zip(self.inputs, self.given, strict=True)
+        ]
         self._names = {Ref(i.name): n for i, n in zip(model.inputs, self.inputs, strict=True)}
         nodes = [self._node(layer, number) for number, layer in enumerate(model.layers)]
-        told = [self._input(*pair) for pair in zip(model.inputs, self.arrays, strict=True)]
+        told = [self._input(*pair) for pair in zip(model.inputs, self.given, strict=True)]
         outputs = [
             f"onnx.ValueInfoProto(name={self._names[r]!r})" for r in dict.fromkeys(model.outputs)
         ]
@@ -275,7 +254,7 @@ class _Writer:
         if WEIGHT not in item or "type" in item or self.blobs is None:
             raise _Unwritable
         array = np.asarray(self.blobs.get(layer.weights[item[WEIGHT]].digest))
-        return f"numpy_helper.from_array({self.array(array)}, {name!r})"
+        return f"numpy_helper.from_array({self.arrays.source(array)}, {name!r})"
 
     def _listed(self, items: Sequence[str]) -> str:
         if self.compact or not items:

@@ -11,9 +11,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
-from outvote.core.files import save_npz
 from outvote.core.model import REF, Json, Layer, Model, Ref
-from outvote.core.parts import SHORT
 from outvote.core.source import filled, keywords, literal, one_line
 from outvote.core.target import Target
 from outvote.dialects.torch_export.nouns.node import (
@@ -25,11 +23,11 @@ from outvote.dialects.torch_export.nouns.node import (
     paths_of,
     written_operator,
 )
-from outvote.findings.answer import first_of, right_answer, told_of
+from outvote.findings.answer import right_answer
 from outvote.findings.finding import Finding
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool
-from outvote.triage.plain import expression
+from outvote.triage.scripts import ScriptArrays, at_a_glance, runners, started_by, table_of
 
 # How a mode runs a function, where two lines say it.
 _AT_A_GLANCE = {
@@ -50,7 +48,7 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
         return None
     writer = _Writer(proof.specimen.model, pool.blobs)
     expected, source = right_answer(finding, proof)
-    told = writer.array(expected) if expected is not None else "None"
+    told = writer.arrays.source(expected) if expected is not None else "None"
     inputs = [
         writer.tensor(array, item.dtype)
         for item, array in zip(proof.specimen.model.inputs, proof.specimen.inputs, strict=True)
@@ -66,8 +64,7 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
         [*writer.constants, f"INPUTS = {_listed(inputs)}"],
         [f"def forward({', '.join(writer.inputs)}):", *(f"    {line}" for line in body)],
     )
-    if writer.files:
-        save_npz(folder / "arrays.npz", writer.files)
+    writer.arrays.save(folder)
     return text
 
 
@@ -82,7 +79,6 @@ def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | 
     given = [f"{name} = {writer.tensor(array, item.dtype)}" for name, item, array in pairs]
     body = writer.body()
     inputs = ", ".join(writer.inputs)
-    expected, source = right_answer(finding, proof)
     lines = [
         "import math, operator, numpy as np, torch",
         *writer.constants,
@@ -90,10 +86,8 @@ def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | 
         f"def forward({inputs}):",
         *(f"    {line}" for line in body),
         *_AT_A_GLANCE[accused.mode].replace("@INPUTS@", inputs).split("\n"),
-        f"# {told_of(accused.name, proof)}",
-        f"# expected, by {one_line(source)}: {first_of(expected)}",
     ]
-    return "\n".join(lines) + "\n" if len(lines) <= SHORT and not writer.files else None
+    return at_a_glance(lines, writer.arrays, finding, proof, accused)
 
 
 def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
@@ -118,20 +112,16 @@ def _filled(
     constants: Sequence[str],
     body: Sequence[str],
 ) -> str:
-    kinds = sorted({_runner(target) for target in shown.values()})
-    runners = [(_TEMPLATES / f"{kind}.py.txt").read_text(encoding="utf-8") for kind in kinds]
-    table = ", ".join(f'"{kind}": {kind}' for kind in kinds)
-    told = [f"    {name!r}: {_environment(name, target)!r}," for name, target in shown.items()]
     return filled(
         _TEMPLATES / "repro.py.txt",
         {
             "TITLE": one_line(title),
-            "TARGETS": "\n".join(["{", *told, "}"]),
+            "TARGETS": table_of({n: _environment(n, target) for n, target in shown.items()}),
             "EXPECTED": expected,
             "SOURCE": one_line(source),
             "CONSTANTS": "\n    ".join(constants),
             "BODY": "\n    ".join(body),
-            "RUNNERS": "\n".join([*runners, f"RUNNERS = {{{table}}}"]),
+            "RUNNERS": runners(_TEMPLATES, map(_runner, shown.values())),
             "TOLERANCE": f"{tolerance:.2g}",
         },
     )
@@ -142,12 +132,7 @@ def _runner(target: Target) -> str:
 
 
 def _environment(name: str, target: Target) -> dict[str, str]:
-    env = {"TARGET": name, "RUNTIME": _runner(target), **target.env}
-    if target.python is not None:
-        env["PYTHON"] = str(target.python.absolute())
-    if target.setup is not None:
-        env["SETUP"] = str(target.setup.absolute())
-    return env
+    return {"TARGET": name, "RUNTIME": _runner(target), **target.env, **started_by(target)}
 
 
 @dataclass
@@ -159,7 +144,7 @@ class _Writer:
 
     model: Model
     blobs: BlobStore
-    files: dict[str, Array] = field(default_factory=dict)
+    arrays: ScriptArrays = field(default_factory=ScriptArrays)
     constants: list[str] = field(default_factory=list)
     _names: dict[Ref, str] = field(default_factory=dict)
 
@@ -167,17 +152,9 @@ class _Writer:
     def inputs(self) -> list[str]:
         return [f"x{place}" for place in range(len(self.model.inputs))]
 
-    def array(self, array: Array) -> str:
-        text = expression(array)
-        if text is None:
-            name = f"array{len(self.files)}"
-            self.files[name] = array
-            return f'np.load(os.path.join(os.path.dirname(__file__), "arrays.npz"))["{name}"]'
-        return text
-
     def tensor(self, array: Array, dtype: str) -> str:
         narrow = ".bfloat16()" if dtype == "bfloat16" else ""
-        return f"torch.tensor({self.array(array)}){narrow}"
+        return f"torch.tensor({self.arrays.source(array)}){narrow}"
 
     def body(self) -> list[str]:
         self._names = {Ref(i.name): n for i, n in zip(self.model.inputs, self.inputs, strict=True)}
