@@ -280,8 +280,8 @@ def test_external_data_cannot_lie_about_its_size(
     ("more", "told"),
     [
         ({"offset": "abc"}, "invalid literal for int"),
-        ({"offset": -4}, "offset must be non-negative"),
-        ({"length": -16}, "length must be non-negative"),
+        ({"offset": -4}, "offset must be non-negative|does not hold them at -4"),
+        ({"length": -16}, "length must be non-negative|does not hold them"),
         ({"offset": 1 << 63}, "does not hold them at 9,223,372,036,854,775,808"),
         ({"dims": (1 << 40, 1 << 40)}, "does not hold them"),
         ({"dims": (-4,)}, r"has the shape \[-4\]"),
