@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -155,3 +156,21 @@ def keras_file(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..
     builder.stdin.close()
     builder.stdout.close()
     builder.wait()
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Built of a copy: a build writes into the folder that it builds."""
+    root = Path(__file__).parent.parent
+    folder = tmp_path_factory.mktemp("dist")
+    copy = folder / "source"
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
+    shutil.copytree(root / "src", copy / "src", ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(root / name, copy / name)
+    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(copy)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert list(folder.glob("*.tar.gz"))
+    (found,) = folder.glob("*.whl")
+    return found

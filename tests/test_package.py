@@ -1,11 +1,9 @@
-"""What is installed: the wheel is whole and works alone; shells complete; the doctor tells."""
+"""What is installed: the wheel is whole and works alone; the doctor tells; the site is built."""
 
 from __future__ import annotations
 
 import json
 import os
-import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -14,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from extras import EXTRAS, ROOT, included
 from outvote.cli import main
 from outvote.core.version import VERSION
 from outvote.targets.choose import known_targets
 from test_toy_dialect import NODES
 
-ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "outvote"
 
 
@@ -31,54 +29,6 @@ def test_the_version_stands_in_one_place() -> None:
         [sys.executable, "-m", "outvote", "--version"], capture_output=True, text=True, check=True
     )
     assert told.stdout == f"outvote {VERSION}\n"
-
-
-def completion(shell: str, capsys: pytest.CaptureFixture[str]) -> str:
-    assert main(["completion", shell]) == 0
-    return capsys.readouterr().out
-
-
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        ("outvote che", {"check"}),
-        ("outvote check --fail", {"--fail-on"}),
-        ("outvote check --fail-on d", {"difference"}),
-        ("outvote fuzz --search ''", {"genetic", "gradient"}),
-        ("outvote check mod", set()),
-    ],
-)
-def test_bash_completes(
-    words: str, expected: set[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    script = tmp_path / "completion.bash"
-    script.write_text(completion("bash", capsys))
-    count = len(words.split()) - 1
-    told = subprocess.run(
-        [
-            *("bash", "--norc", "-c"),
-            f"source {script}; COMP_WORDS=({words}); COMP_CWORD={count}; _outvote; "
-            'echo "${COMPREPLY[@]}"',
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert set(told.stdout.split()) == expected
-
-
-@pytest.mark.parametrize("shell", ["zsh", "fish"])
-def test_other_shells_have_every_command_and_option(
-    shell: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    text = completion(shell, capsys)
-    option = {"zsh": "'*--fail-on[", "fish": "-l fail-on -d '"}[shell]
-    for piece in ("check", "completion", "doctor", option, "bug difference any"):
-        assert piece in text
-    if shutil.which(shell):  # read, not run
-        (tmp_path / "script").write_text(text)
-        subprocess.run([shell, "-n", str(tmp_path / "script")], check=True)
 
 
 def test_the_doctor_tells_what_works_and_what_to_install(
@@ -99,24 +49,7 @@ def test_the_doctor_tells_what_works_and_what_to_install(
     assert "NOT READY" in capsys.readouterr().out
 
 
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built of a copy: a build writes into the folder that it builds."""
-    folder = tmp_path_factory.mktemp("dist")
-    copy = folder / "source"
-    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "build")
-    shutil.copytree(ROOT / "src", copy / "src", ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, copy / name)
-    command = [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(folder), str(copy)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert list(folder.glob("*.tar.gz"))
-    (found,) = folder.glob("*.whl")
-    return found
-
-
-@pytest.mark.frameworks
+@pytest.mark.slow
 def test_the_wheel_holds_every_file(wheel: Path) -> None:
     assert wheel.name == f"outvote-{VERSION}-py3-none-any.whl"
     held = set(zipfile.ZipFile(wheel).namelist())
@@ -130,7 +63,7 @@ def test_the_wheel_holds_every_file(wheel: Path) -> None:
     assert not [name for name in held if name.startswith("tests")]
 
 
-@pytest.mark.frameworks
+@pytest.mark.slow
 def test_the_wheel_alone_checks_a_model_on_numpy(wheel: Path, tmp_path: Path) -> None:
     """In an empty environment, with what outvote itself needs and nothing else."""
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
@@ -162,7 +95,7 @@ def test_the_wheel_alone_checks_a_model_on_numpy(wheel: Path, tmp_path: Path) ->
     assert subprocess.run([script, "--version"], capture_output=True, text=True, env=env).stdout
 
 
-@pytest.mark.frameworks  # it takes as long
+@pytest.mark.slow
 def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(tmp_path)]
     env = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
@@ -177,21 +110,10 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
 
 
 def test_every_target_names_an_extra_that_brings_what_it_needs() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
-
     def brought(extra: str) -> set[str]:
         """Packages, also through other extras."""
-        names: set[str] = set()
-        for item in extras[extra]:
-            inner = re.fullmatch(r"outvote\[(.+)\]", item)
-            names |= (
-                {name for one in inner[1].split(",") for name in brought(one)}
-                if inner
-                else {re.split(r"[^\w-]", item)[0].replace("_", "-")}
-            )
-        return names
+        inner = (requirement.name for name in included(extra) for requirement in EXTRAS[name])
+        return {name.replace("_", "-") for name in inner}
 
     released = [t for t in known_targets().values() if t.packages and not t.requirements]
     assert len(released) > 10

@@ -63,7 +63,10 @@ _TENSORFLOW = _keras("tensorflow", can=_WIDE_AND_TRAINS, costs=frozenset({"diffe
 _JAX = _keras("jax", can=_WIDE_AND_TRAINS, costs=frozenset({"compiles_per_shape"}))
 _TORCH = _keras("torch", can=_WIDE_AND_TRAINS)
 _NUMPY = _keras("numpy", needs="jax", borrows=_NUMPY_BORROWS)
-_OPENVINO = _keras("openvino", can=frozenset(), costs=frozenset({"compiles"}), feigns=("float64",))
+_OPENVINO = replace(
+    _keras("openvino", can=frozenset(), costs=frozenset({"compiles"}), feigns=("float64",)),
+    packages=("keras", "openvino", "scipy"),  # Keras' backend imports SciPy, and does not bring it
+)
 
 
 _GRAPH = frozenset({"compiles"})
