@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -23,17 +22,16 @@ EXTRAS = tomllib.loads(Path("pyproject.toml").read_text())["project"]["optional-
 WORKERS = Path("src/outvote/dialects/onnx/workers")
 
 
+@pytest.mark.parametrize("missing", ["", "cv2", "onnxruntime"])
 def test_the_plain_four_are_default_as_far_as_they_are_installed(
-    monkeypatch: pytest.MonkeyPatch,
+    missing: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wing = dialect("onnx")
-    assert [target.name for target in choose_for(wing, None)] == list(DEFAULT)
-    found = importlib.util.find_spec
     monkeypatch.setattr(
-        "importlib.util.find_spec", lambda name: None if name == "cv2" else found(name)
+        "importlib.util.find_spec", lambda name: None if name == missing else object()
     )
-    rest = [name for name in DEFAULT if name != "opencv"]
-    assert [target.name for target in choose_for(wing, None)] == rest
+    rest = [name for name in DEFAULT if missing not in BUILT_IN[name].packages]
+    assert [target.name for target in choose_for(dialect("onnx"), None)] == rest
+    assert len(rest) == 4 - bool(missing)
 
 
 @pytest.mark.parametrize(
