@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 import time
@@ -23,12 +22,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import findings_page
 from outvote.findings.finding import head_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "findings.md"
 FOLDER = ROOT / "docs" / "findings"
-BEGIN, END = "<!-- begin: live_findings.py -->", "<!-- end: live_findings.py -->"
+MARK = Path(__file__).name
 QUICKEST = ("numpy", "torch", "tensorflow", "openvino", "jax")
 TITLES = {
     "inconsistency": "Wrong values",
@@ -79,7 +79,8 @@ def main() -> None:
     bugs = sum(live.data["triage"] == "bug" for live in found)
     print(f"{len(found)} disagreements, {bugs} of them bugs")
     if options.write:
-        write(found, rows)
+        scripts = {live.name: live.script for live in found}
+        findings_page.write(PAGE, MARK, rows, FOLDER, scripts)
 
 
 def _rows(found: Sequence[Live], kind: str) -> list[Row]:
@@ -261,17 +262,6 @@ def reading(data: dict[str, Any]) -> str:
     if data["accused"] and right:
         return f"{', '.join(right)} give the result of {evidence['reference']}"
     return str(evidence.get("vote", "")).replace("independent implementations", "implementations")
-
-
-def write(found: Sequence[Live], rows: str) -> None:
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir()
-    for live in found:
-        shutil.copy(live.script, FOLDER / f"{live.name}.py")
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{rows}\n\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

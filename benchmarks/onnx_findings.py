@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shutil
 import subprocess
 import sys
 import tomllib
@@ -21,10 +20,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import findings_page
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "findings-onnx.md"
 FOLDER = ROOT / "docs" / "findings-onnx"
-BEGIN, END = "<!-- begin: onnx_findings.py -->", "<!-- end: onnx_findings.py -->"
+MARK = Path(__file__).name
 TEXT = "https://onnx.ai/onnx/operators/onnx__{}.html"
 Cause = Mapping[str, Any]
 Found = dict[str, Any]  # a finding of result.json, and the folder of its campaign
@@ -52,7 +53,8 @@ def main() -> None:
         f"{len(rows)} causes, {sum(len(some) for _, some in rows)} scripts, {len(found)} findings"
     )
     if options.write:
-        write(rows, table)
+        scripts = {name_of(one): Path(one["script"]) for _, some in rows for one in some}
+        findings_page.write(PAGE, MARK, table, FOLDER, scripts)
 
 
 def findings_of(folder: Path) -> list[Found]:
@@ -103,18 +105,6 @@ def row_of(cause: Cause, some: Sequence[Found]) -> str:
     links = ", ".join(f"[{one['layer_kind']}]({TEXT.format(one['layer_kind'])})" for one in some)
     cells = (cause["who"], scripts, cause["what"], links, cause.get("since", "not bisected"))
     return "| " + " | ".join(cells) + " |"
-
-
-def write(rows: Sequence[tuple[Cause, Sequence[Found]]], table: str) -> None:
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    FOLDER.mkdir()
-    for _, some in rows:
-        for one in some:
-            shutil.copy(one["script"], FOLDER / f"{name_of(one)}.py")
-    page = PAGE.read_text(encoding="utf-8")
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -211,3 +211,12 @@ def scan_net() -> Any:
     return model(
         [scan, most], [value("x", ["steps", 3])], outputs, [constant("zero", floats([0] * 3))]
     )
+
+
+NETS = {
+    "convolutions": convolution_net,
+    "a skip": residual_net,
+    "steps before instances": recurrent_net,
+    "branches": branching_net,
+    "functions": function_net,
+}

@@ -14,8 +14,8 @@ import numpy as np
 import onnx
 import pytest
 
-import onnx_models as made
 from onnx_here import NAME, Here
+from onnx_models import NETS
 from outvote.campaign.family import changed_layers
 from outvote.core.case import random_data
 from outvote.core.model import Layer, Ref
@@ -28,13 +28,6 @@ from outvote.mutate.subject import Spec, Subject
 from outvote.run.pool import Pool
 
 RULES = all_rules("onnx")
-NETS = {
-    "convolutions": made.convolution_net,
-    "a skip": made.residual_net,
-    "steps before instances": made.recurrent_net,
-    "branches": made.branching_net,
-    "functions": made.function_net,
-}
 SEEDS = 2
 
 

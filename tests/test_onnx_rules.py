@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import onnx_models as made
+from onnx_models import NETS
 from outvote.bench.noise import asking
 from outvote.bench.reader import read_file
 from outvote.campaign.family import changed_layers
@@ -35,13 +36,6 @@ from outvote.run.pool import Pool
 pytestmark = pytest.mark.frameworks
 RULES = all_rules("onnx")
 TARGETS = ("onnxruntime", "onnx-reference")
-MODELS = {
-    "convolutions": made.convolution_net,
-    "a skip": made.residual_net,
-    "steps before instances": made.recurrent_net,
-    "branches": made.branching_net,
-    "functions": made.function_net,
-}
 SEEDS = 6
 
 
@@ -67,7 +61,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     with LocalPool([BUILT_IN[name] for name in TARGETS]) as pool:
         pool.start()
         subjects: dict[str, Subject] = {}
-        for name, net in MODELS.items():
+        for name, net in NETS.items():
             path = made.saved(net(), folder, f"{len(subjects)}.onnx")
             run = read_file(pool, "onnx-reference", path)
             assert run.ok, run.message
@@ -93,12 +87,12 @@ def test_the_rules_are_those_of_the_papers() -> None:
 
 @pytest.mark.parametrize("rule", list(RULES))
 def test_every_rule_makes_mutants_of_some_model(bench: Bench, rule: str) -> None:
-    assert any(mutants(bench, rule, model) for model in MODELS)
+    assert any(mutants(bench, rule, model) for model in NETS)
     keras = all_rules("keras")[rule]
     assert (keras.GROUP, keras.TITLE) == (RULES[rule].GROUP, RULES[rule].TITLE)
 
 
-@pytest.mark.parametrize("model", list(MODELS))
+@pytest.mark.parametrize("model", list(NETS))
 @pytest.mark.parametrize("rule", list(RULES))
 def test_mutants_run_fit_and_can_be_made_again(bench: Bench, rule: str, model: str) -> None:
     parent = bench.subjects[model]

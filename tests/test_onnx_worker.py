@@ -20,7 +20,7 @@ from onnx.reference import ReferenceEvaluator
 
 import onnx_models as made
 from onnx_here import NAME, Here
-from onnx_models import constant, floats, model, value
+from onnx_models import NETS, constant, floats, model, value
 from outvote.core import protocol as ask
 from outvote.core.arrays import Array
 from outvote.core.case import random_data
@@ -31,13 +31,6 @@ from outvote.dialects.onnx.nouns.operators import ListOperators
 from outvote.dialects.onnx.nouns.requests import AttemptNode, InferForms
 from outvote.worker.jitter import moved
 
-NETS = {
-    "convolutions": made.convolution_net,
-    "a skip": made.residual_net,
-    "steps before instances": made.recurrent_net,
-    "branches": made.branching_net,
-    "functions": made.function_net,
-}
 FREE = ("convolutions", "a skip")  # in how many instances they are given
 
 

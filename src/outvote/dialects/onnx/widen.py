@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
-from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Json, Layer
 from outvote.core.specimen import Specimen
 from outvote.dialects.onnx.nouns.node import TYPE, WEIGHT
 from outvote.dialects.onnx.nouns.types import CODES
+from outvote.triage.widening import widened
 
 _NARROW = tuple(name for name in CODES if "float" in name and name != "float64")
 # Attributes that name a type: what a node turns numbers into.
@@ -21,25 +19,12 @@ _TYPED = ("to", "dtype", "output_dtype", "softmax_precision")
 
 def float64_of(specimen: Specimen, blobs: BlobStore) -> Specimen:
     """The same computation in float64: inputs, constants and types that nodes ask for."""
-    inputs = tuple(
-        replace(item, dtype="float64") if item.dtype in _NARROW else item
-        for item in specimen.model.inputs
-    )
-    layers = tuple(_wide_layer(layer, blobs) for layer in specimen.model.layers)
-    model = replace(specimen.model, inputs=inputs, layers=layers)
-    return Specimen(model, tuple(map(_wide, specimen.inputs)))
+    return widened(specimen, blobs, _wide_layer)
 
 
-def _wide_layer(layer: Layer, blobs: BlobStore) -> Layer:
-    weights = tuple(
-        replace(w, digest=blobs.put(_wide(np.asarray(blobs.get(w.digest))))) for w in layer.weights
-    )
+def _wide_layer(layer: Layer) -> Layer:
     config = {key: _wide_attribute(key, value) for key, value in layer.config.items()}
-    return replace(layer, weights=weights, config=config, args=_told_wide(layer.args))
-
-
-def _wide(array: Array) -> Array:
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
+    return replace(layer, config=config, args=_told_wide(layer.args))
 
 
 def _wide_attribute(key: str, value: Json) -> Json:

@@ -5,39 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-import numpy as np
-
-from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Json, Layer
 from outvote.core.specimen import Specimen
 from outvote.dialects.torch_export.nouns.node import DTYPE, FLOATS, WEIGHT
+from outvote.triage.widening import widened
 
 _WIDE = "float64"
 
 
 def float64_of(specimen: Specimen, blobs: BlobStore) -> Specimen:
     """The same computation in float64: inputs, constants and types that calls ask for."""
-    inputs = tuple(
-        replace(item, dtype=_WIDE) if item.dtype in FLOATS else item
-        for item in specimen.model.inputs
-    )
-    layers = tuple(_wide_layer(layer, blobs) for layer in specimen.model.layers)
-    model = replace(specimen.model, inputs=inputs, layers=layers)
-    return Specimen(model, tuple(map(_wide, specimen.inputs)))
+    return widened(specimen, blobs, _wide_layer)
 
 
-def _wide_layer(layer: Layer, blobs: BlobStore) -> Layer:
-    weights = tuple(
-        replace(w, digest=blobs.put(_wide(np.asarray(blobs.get(w.digest))))) for w in layer.weights
-    )
-    return replace(
-        layer, weights=weights, config=_told_wide(layer.config), kwargs=_told_wide(layer.kwargs)
-    )
-
-
-def _wide(array: Array) -> Array:
-    return array.astype(np.float64) if array.dtype.kind == "f" else array
+def _wide_layer(layer: Layer) -> Layer:
+    return replace(layer, config=_told_wide(layer.config), kwargs=_told_wide(layer.kwargs))
 
 
 def _told_wide(told: Json) -> Json:
