@@ -8,9 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class CommandWords:
-    """A command in a few words, its options, and for some of them the values that there are."""
+    """A command in a few words, what may follow it, its options, and for some the values."""
 
     text: str
+    words: tuple[str, ...]  # that may stand behind it; none: files
     options: Mapping[str, str]  # with what each is for
     choices: Mapping[str, tuple[str, ...]]
 

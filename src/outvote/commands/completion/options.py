@@ -47,13 +47,14 @@ def job_of(options: argparse.Namespace) -> CompletionJob:
 def _words(parser: argparse.ArgumentParser) -> CommandWords:
     from outvote.commands.completion.job import CommandWords
 
-    named = [action for action in parser._actions if action.option_strings]
+    words = [a for a in parser._actions if a.choices is not None and not a.option_strings]
+    inner = [p for a in words if isinstance(a.choices, dict) for p in a.choices.values()]
+    named = [(a, p) for p in (parser, *inner) for a in p._actions if a.option_strings]
     return CommandWords(
         text=(parser.description or "").partition(". ")[0],
-        options={a.option_strings[-1]: _help(a, parser) for a in named},
-        choices={
-            a.option_strings[-1]: tuple(map(str, a.choices)) for a in named if a.choices is not None
-        },
+        words=tuple(str(choice) for a in words for choice in a.choices or ()),
+        options={a.option_strings[-1]: _help(a, p) for a, p in named},
+        choices={a.option_strings[-1]: tuple(map(str, a.choices)) for a, _ in named if a.choices},
     )
 
 

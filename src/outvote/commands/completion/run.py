@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -18,6 +19,9 @@ _outvote() {
     fi
     case "${COMP_WORDS[1]} $before" in
 CHOICES
+    esac
+    [[ "$word" == -* ]] || case "$COMP_CWORD ${COMP_WORDS[1]}" in
+NEXT
     esac
     case "${COMP_WORDS[1]}" in
 OPTIONS
@@ -42,10 +46,16 @@ def _bash(commands: Mapping[str, CommandWords]) -> str:
         for name, told in commands.items()
         for option, values in told.choices.items()
     ]
+    words = [
+        lines(f'"2 {name}"', " ".join(told.words), "; return")
+        for name, told in commands.items()
+        if told.words
+    ]
     options = [lines(name, " ".join(told.options), "") for name, told in commands.items()]
     return (
         _BASH.replace("COMMANDS", " ".join(commands))
         .replace("CHOICES", "\n".join(choices))
+        .replace("NEXT", "\n".join(words))
         .replace("OPTIONS", "\n".join(options))
     )
 
@@ -57,7 +67,7 @@ def _zsh(commands: Mapping[str, CommandWords]) -> str:
         "#compdef outvote\n_outvote() {\n  local -a commands\n"
         f"  commands=(\n{described}\n  )\n"
         "  if (( CURRENT == 2 )); then\n    _describe command commands\n    return\n  fi\n"
-        f'  case "$words[2]" in\n{cases}\n  esac\n}}\ncompdef _outvote outvote\n'
+        f'  case "$words[2]" in\n{cases}\n  esac\n}}\n_outvote "$@"\n'
     )
 
 
@@ -67,7 +77,8 @@ def _zsh_case(name: str, told: CommandWords) -> str:
         return f"'*{word}[{_plain(text)}]{values}'"
 
     options = " ".join(option(word, text) for word, text in told.options.items())
-    return f"    {name}) _arguments {options} '*:file:_files' ;;"
+    words = f"'2:word:({' '.join(told.words)})' " if told.words else ""
+    return f"    {name}) _arguments {words}{options} '*:file:_files' ;;"
 
 
 def _fish(commands: Mapping[str, CommandWords]) -> str:
@@ -78,6 +89,9 @@ def _fish_lines(commands: Mapping[str, CommandWords]) -> Iterator[str]:
     for name, told in commands.items():
         text = _plain(told.text)
         yield f"complete -c outvote -f -n __fish_use_subcommand -a {name} -d '{text}'"
+        if told.words:
+            place = f"__fish_seen_subcommand_from {name}; and test (count (commandline -opc)) -eq 2"
+            yield f"complete -c outvote -f -n '{place}' -a '{' '.join(told.words)}'"
         for word, what in told.options.items():
             values = f" -x -a '{' '.join(told.choices[word])}'" if word in told.choices else ""
             yield (
@@ -88,7 +102,7 @@ def _fish_lines(commands: Mapping[str, CommandWords]) -> Iterator[str]:
 
 def _plain(text: str) -> str:
     """Text without what shells read as their own."""
-    return re.sub(r"[^\w ,.;()=+/%-]", "", text).replace("(", "").replace(")", "")[:80]
+    return textwrap.shorten(re.sub(r"[^\w ,.;=+/%-]", "", text), 80, placeholder=" ...")
 
 
 _SHELLS: Mapping[str, Callable[[Mapping[str, CommandWords]], str]] = {
