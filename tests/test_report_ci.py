@@ -12,7 +12,6 @@ from xml.etree import ElementTree
 import junitparser
 import pytest
 import yaml
-from jsonschema import Draft4Validator, ValidationError
 
 import report_example
 from every_command import RESULTS
@@ -30,10 +29,11 @@ def cases(result: dict[str, Any], folder: Path) -> dict[str, ElementTree.Element
     root = ElementTree.fromstring(rendered("junit", result, folder))
     (suite,) = root
     found = suite.findall("testcase")
-    for element in (root, suite):
+    counts = {"failures": "testcase/failure", "errors": "testcase/error"}
+    for element, counted in ((root, counts), (suite, {**counts, "skipped": "testcase/skipped"})):
         assert int(element.get("tests", "")) == len(found)
-        for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped")):
-            assert int(element.get(name, "")) == len(suite.findall(f"testcase/{tag}"))
+        for name, tag in counted.items():
+            assert int(element.get(name, "")) == len(suite.findall(tag))
     return {case.get("name", ""): case for case in found}
 
 
@@ -190,55 +190,9 @@ def test_where_nothing_is_judged_nothing_fails(tmp_path: Path) -> None:
         assert read_sarif(RESULTS[name], tmp_path)["results"] == []
 
 
-# Read by others
-
-SARIF = Draft4Validator(
-    json.loads((ROOT / "tests" / "schemas" / "sarif-2.1.0-rtm.5.json").read_text(encoding="utf-8"))
-)
-
-
 @pytest.mark.parametrize("name", RESULTS)
-def test_sarif_is_valid_by_the_schema_of_the_standard(name: str, tmp_path: Path) -> None:
-    SARIF.validate(json.loads(rendered("sarif", RESULTS[name], tmp_path)))
-
-
-def test_sarif_of_known_and_new_findings_is_valid_too(tmp_path: Path) -> None:
-    log = json.loads(rendered("sarif", KNOWN.judged(report_example.inconsistent()), tmp_path))
-    assert any("suppressions" in found for found in log["runs"][0]["results"])
-    SARIF.validate(log)
-    del log["runs"][0]["tool"]
-    with pytest.raises(ValidationError, match="'tool' is a required property"):
-        SARIF.validate(log)
-
-
-# The attributes and elements of the schema that Jenkins publishes for what it reads.
-ATTRIBUTES = {
-    "testsuites": {"name", "time", "tests", "failures", "disabled", "errors", "skipped"},
-    "testsuite": set("name tests failures errors time disabled skipped timestamp hostname".split())
-    | {"id", "package", "file", "log", "url", "version", "group"},
-    "testcase": {"name", "assertions", "time", "classname", "status", "class", "file", "line"},
-    "failure": {"type", "message"},
-    "error": {"type", "message"},
-    "skipped": {"type", "message"},
-    "system-out": set(),
-}
-CHILDREN = {
-    "testsuites": {"testsuite"},
-    "testsuite": {"properties", "testcase", "system-out", "system-err"},
-    "testcase": {"skipped", "error", "failure", "system-out", "system-err", "properties"},
-}
-
-
-@pytest.mark.parametrize("name", RESULTS)
-def test_junit_has_what_jenkins_knows_and_another_reader_counts_the_same(
-    name: str, tmp_path: Path
-) -> None:
-    text = rendered("junit", RESULTS[name], tmp_path)
-    root = ElementTree.fromstring(text)
-    for element in root.iter():
-        assert element.attrib.keys() <= ATTRIBUTES[element.tag]
-        assert {child.tag for child in element} <= CHILDREN.get(element.tag, set())
-    read = junitparser.JUnitXml.fromstring(text.encode())
+def test_another_reader_of_junit_counts_the_same(name: str, tmp_path: Path) -> None:
+    (read,) = junitparser.JUnitXml.fromstring(rendered("junit", RESULTS[name], tmp_path).encode())
     told = (read.tests, read.failures, read.errors, read.skipped)
     read.update_statistics()
     assert told == (read.tests, read.failures, read.errors, read.skipped)
@@ -254,7 +208,5 @@ def test_the_action_runs_a_command_that_there_is() -> None:
     for name, told in action["inputs"].items():
         assert f"| `{name}` |" in guide
         assert told.get("required") or f"`{told['default']}` |" in guide
-    for block in re.findall(r"```yaml\n(.*?)```", guide, flags=re.DOTALL):
-        assert yaml.safe_load(block)
     (example,) = re.findall(r"command: (.+)", guide)
     _parser().parse_args([*shlex.split(example), "--quiet", "--out", "o"])

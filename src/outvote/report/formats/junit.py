@@ -28,16 +28,19 @@ def render(result: dict[str, Any], folder: Path) -> str:
         *_pairs(result),
         *_gaps(result),
     ]
+
+    def counted(tag: str) -> str:
+        return str(sum(case.find(tag) is not None for case in cases))
+
     counts = {
         "tests": str(len(cases)),
-        **{
-            name: str(sum(case.find(tag) is not None for case in cases))
-            for name, tag in (("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
-        },
+        "failures": counted("failure"),
+        "errors": counted("error"),
         "time": f"{result['seconds']:.3f}",
     }
     suites = Xml.Element("testsuites", {"name": "outvote", **counts})
-    suite = Xml.SubElement(suites, "testsuite", {"name": f"outvote {result['command']}", **counts})
+    told = {"name": f"outvote {result['command']}", **counts, "skipped": counted("skipped")}
+    suite = Xml.SubElement(suites, "testsuite", told)
     suite.extend(cases)
     Xml.indent(suites)
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{Xml.tostring(suites, encoding="unicode")}\n'
