@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import UsageError
+from outvote.core.toml import read_toml
 
 FILE_NAME = "outvote.toml"
 
@@ -33,12 +33,7 @@ def load_config(path: Path | None) -> Config:
     path = path or Path(FILE_NAME)
     if not named and not path.exists():
         return Config()
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"the configuration file {path} does not exist") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} could not be read: {error}") from error
+    data = read_toml(path, f"configuration file {path}")
     unknown = sorted(data.keys() - {"targets"})
     if unknown:
         raise UsageError(f"{path} has the unknown table [{unknown[0]}]; known is [targets.NAME]")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import UsageError
+from outvote.core.toml import read_toml
 
 FILE_NAME = "known.toml"
 _KEYS = ("fingerprint", "reason", "link", "until")
@@ -54,12 +54,7 @@ def load_known(path: Path | None, folder: Path) -> KnownFile:
         path = folder / FILE_NAME
         if not path.exists():
             return NOTHING_KNOWN
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"the file {path} given with --known does not exist") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path} could not be read: {error}") from error
+    data = read_toml(path, f"file {path} given with --known")
     tables = data.pop("known", [])
     if data:
         raise UsageError(f"{path} has the unknown key {min(data)!r}; entries are [[known]] tables")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Sequence
 from types import ModuleType
 from typing import Any, Protocol
@@ -11,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from outvote.core.dialect import dialect
+from outvote.core.plugins import modules_in
 from outvote.mutate import rules
 from outvote.mutate.subject import Subject
 from outvote.mutate.tools import Tools
@@ -46,11 +45,7 @@ def all_rules(spoken: str) -> dict[str, Rule]:
 
 def rules_in(folder: ModuleType) -> dict[str, Rule]:
     """Every module of a folder is a rule."""
-    found: dict[str, Rule] = {}
-    for item in pkgutil.iter_modules(folder.__path__):
-        module: Any = importlib.import_module(f"{folder.__name__}.{item.name}")
-        found[module.NAME] = module
-    return found
+    return {module.NAME: module for module in modules_in(folder.__name__)}
 
 
 def mutate(rule: Rule, subject: Subject, tools: Tools, seed: Sequence[int]) -> Subject | None:

@@ -5,23 +5,18 @@ It also has `GROUPS`, of the rules that it uses, and `STRATEGY`, which is made o
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from typing import Any
 
 from outvote import search
 from outvote.core.errors import UsageError
+from outvote.core.plugins import modules_in
 from outvote.search.strategy import Experience, Strategy
 
 
 def strategies() -> dict[str, Any]:
     """The file of every strategy, by the name users give."""
-    found = {}
-    for item in pkgutil.iter_modules(search.__path__):
-        module: Any = importlib.import_module(f"{search.__name__}.{item.name}")
-        if hasattr(module, "NAME"):
-            found[module.NAME] = module
-    return found
+    modules = modules_in(search.__name__)
+    return {module.NAME: module for module in modules if hasattr(module, "NAME")}
 
 
 def find_strategy(name: str) -> Any:

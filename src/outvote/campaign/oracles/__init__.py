@@ -7,8 +7,6 @@ and tells a finding once by its fingerprint, however often it comes.
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Protocol
@@ -18,6 +16,7 @@ from outvote.campaign.oracle import Judged
 from outvote.campaign.runner import Runner
 from outvote.campaign.seeds import Seed
 from outvote.core.model import Model
+from outvote.core.plugins import modules_in
 from outvote.core.target import Target
 
 
@@ -32,11 +31,7 @@ class CampaignOracle(Protocol):
 @cache
 def all_oracles() -> dict[str, Any]:
     """Every file by its name."""
-    found: dict[str, Any] = {}
-    for item in pkgutil.iter_modules(__path__):
-        module: Any = importlib.import_module(f"{__name__}.{item.name}")
-        found[module.NAME] = module
-    return found
+    return {module.NAME: module for module in modules_in(__name__)}
 
 
 def created(runner: Runner, targets: Mapping[str, Target]) -> tuple[CampaignOracle, ...]:

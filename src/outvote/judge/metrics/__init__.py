@@ -6,15 +6,14 @@ held against; and `measure`, which reads one output of two targets. It is called
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from dataclasses import dataclass, field
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.plugins import modules_in
 from outvote.core.truth import Truth
 from outvote.judge.patterns import Pattern
 
@@ -57,8 +56,4 @@ class Metric(Protocol):
 @cache
 def all_metrics() -> dict[str, Metric]:
     """Every metric by its name, in the order of the files: the first that shows it best counts."""
-    found: dict[str, Metric] = {}
-    for item in pkgutil.iter_modules(__path__):
-        module: Any = importlib.import_module(f"{__name__}.{item.name}")
-        found[module.NAME] = module
-    return found
+    return {module.NAME: module for module in modules_in(__name__)}

@@ -8,8 +8,6 @@ answer is None, never a guess.
 from __future__ import annotations
 
 import functools
-import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +15,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.model import Layer
+from outvote.core.plugins import modules_in
 from outvote.core.states import State
 from outvote.dialects.keras.reference.call import Call, NotCovered, call_of
 
@@ -74,8 +73,4 @@ def _kinds() -> dict[str, Compute]:
 @functools.cache
 def _families() -> tuple[Any, ...]:
     """The modules of this folder that are families, found by their `KINDS`."""
-    modules = [
-        importlib.import_module(f"{__name__}.{item.name}")
-        for item in pkgutil.iter_modules(__path__)
-    ]
-    return tuple(module for module in modules if hasattr(module, "KINDS"))
+    return tuple(module for module in modules_in(__name__) if hasattr(module, "KINDS"))

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 import importlib
-import pkgutil
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.model import Layer
+from outvote.core.plugins import modules_in
 from outvote.core.states import State
 from outvote.dialects.onnx.reference.node_call import NodeCall, Uncovered, call_of
 
@@ -58,7 +58,6 @@ def is_exact(kind: str) -> bool:
 def formulas() -> dict[str, Callable[[NodeCall], list[Array]]]:
     """Every operator that is covered, by the files of this folder."""
     found: dict[str, Callable[[NodeCall], list[Array]]] = {}
-    for item in pkgutil.iter_modules(__path__):
-        module = importlib.import_module(f"{__name__}.{item.name}")
+    for module in modules_in(__name__):
         found |= getattr(module, "OPERATORS", {})
     return found

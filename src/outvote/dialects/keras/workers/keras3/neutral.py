@@ -18,6 +18,7 @@ from outvote.core.protocol import Form
 from outvote.dialects.keras.workers.keras3.graph import Graph, Workshop
 from outvote.dialects.keras.workers.keras3.inference import inference_arguments
 from outvote.worker.main import Refused
+from outvote.worker.names import named_once
 
 Tensors = dict[int, Ref]  # id of a symbolic tensor -> where it comes from in the neutral graph
 
@@ -55,7 +56,7 @@ class _Flattener:
         inputs = []
         tensors: Tensors = {}
         for tensor in functional.inputs:
-            label = self._unique(tensor._keras_history.operation.name)
+            label = named_once(self._names, tensor._keras_history.operation.name)
             dtype = backend.standardize_dtype(tensor.dtype)
             inputs.append(Input(label, tuple(tensor.shape), dtype))
             tensors[id(tensor)] = Ref(label)
@@ -73,7 +74,7 @@ class _Flattener:
     def _add(self, node: Any, tensors: Tensors, prefix: str) -> None:
         operation = node.operation
         nested = functional_of(operation)
-        label = self._unique(prefix + operation.name)
+        label = named_once(self._names, prefix + operation.name)
         if nested is not None and _can_be_laid_open(node, nested):
             inner = {
                 id(symbol): tensors[id(outer)]
@@ -120,14 +121,6 @@ class _Flattener:
     def _weight(self, variable: Any) -> Weight:
         value = np.asarray(keras.ops.convert_to_numpy(variable))
         return Weight(variable.name, self._blobs.put(value), tuple(value.shape))
-
-    def _unique(self, name: str) -> str:
-        label, count = name, 1
-        while label in self._names:
-            count += 1
-            label = f"{name}#{count}"
-        self._names.add(label)
-        return label
 
 
 def _can_be_laid_open(node: Any, nested: Any) -> bool:

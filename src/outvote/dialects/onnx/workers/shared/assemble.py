@@ -29,6 +29,7 @@ from outvote.dialects.onnx.nouns.node import (
 )
 from outvote.dialects.onnx.nouns.types import CODES, raw_bytes
 from outvote.worker.main import Refused
+from outvote.worker.names import named_once
 
 _INLINE_BYTES = 1 << 30  # of weights; protobuf ends at twice that
 _SMALL_BYTES = 1 << 20  # a weight that stays inside the protobuf in any case
@@ -182,12 +183,7 @@ class _Builder:
         return name
 
     def unique(self, name: str) -> str:
-        label, count = name, 1
-        while label in self._taken:
-            count += 1
-            label = f"{name}#{count}"
-        self._taken.add(label)
-        return label
+        return named_once(self._taken, name)
 
 
 @dataclass

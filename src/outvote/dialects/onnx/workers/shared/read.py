@@ -39,6 +39,7 @@ from outvote.dialects.onnx.workers.shared.parse import (
 )
 from outvote.dialects.onnx.workers.shared.shapes import UNKNOWN, Shape, TensorFacts, known_shapes
 from outvote.worker.main import Refused
+from outvote.worker.names import named_once
 
 Specs = dict[str, tuple[Form, ...]]  # what each layer gives, where all of it is known
 Types = ir.AttributeType
@@ -129,7 +130,7 @@ class _Reader:
         return self._shapes.get(value.name or "", UNKNOWN)
 
     def _input(self, value: ir.Value) -> Input:
-        name = self._unique(value.name or "input")
+        name = named_once(self._names, value.name or "input")
         self._refs[value] = Ref(name)
         dtype = self._tensor_type(value, f"the input {value.name!r}")
         if value.shape is None:
@@ -151,7 +152,9 @@ class _Reader:
                 self._tensor_type(value, f"the output {value.name!r}")
 
     def _layer(self, node: ir.Node) -> Layer:
-        label = self._unique(node.name or (node.outputs[0].name if node.outputs else "") or "node")
+        label = named_once(
+            self._names, node.name or (node.outputs[0].name if node.outputs else "") or "node"
+        )
         encoder = _Encoder(self)
         args = [encoder.argument(value) for value in node.inputs]
         config = {name: encoder.attribute(found) for name, found in node.attributes.items()}
@@ -188,7 +191,7 @@ class _Reader:
         """An output that no node makes, a constant: a node that passes it on."""
         if value not in self._constants:
             raise Refused(f"no node computes the output {value.name!r}")
-        label = self._unique(value.name or "output")
+        label = named_once(self._names, value.name or "output")
         encoder = _Encoder(self)
         argument = encoder.argument(value)
         self._refs[value] = Ref(label)
@@ -240,14 +243,6 @@ class _Reader:
             )
         shape = [int(n) for n in tensor.shape]  # type: ignore[arg-type, unused-ignore]
         return from_raw(held[offset : offset + size], dtype, shape)
-
-    def _unique(self, name: str) -> str:
-        label, count = name, 1
-        while label in self._names:
-            count += 1
-            label = f"{name}#{count}"
-        self._names.add(label)
-        return label
 
 
 @dataclass

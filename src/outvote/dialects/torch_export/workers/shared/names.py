@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 
 from outvote.core.model import Json
+from outvote.worker.names import named_once
 
 _FRAME = re.compile(r'File "([^"\n]+)", line (\d+)')
 _TORCH = re.compile(r"(^|-packages[/\\])torch[/\\]")
@@ -31,15 +32,8 @@ class Names:
         alone = path and kind.startswith("torch.nn.") and self._calls[path, kind] == 1
         plain = path if alone else f"{path}/{operator}" if path else operator
         line = line_of(node)
-        return self._once(plain[-_LONGEST:], f" ({line[-_LONGEST:]})" if line else "")
-
-    def _once(self, plain: str, line: str) -> str:
-        label, count = f"{plain}{line}", 1
-        while label in self._taken:
-            count += 1
-            label = f"{plain}#{count}{line}"
-        self._taken.add(label)
-        return label
+        ending = f" ({line[-_LONGEST:]})" if line else ""
+        return named_once(self._taken, plain[-_LONGEST:], ending)
 
 
 def module_of(node: Json) -> tuple[str, str]:
