@@ -5,12 +5,19 @@ A part is a list of steps, each an operator on what the step before it gives.
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 from onnx import TensorProto, helper, numpy_helper, shape_inference
+
+from onnx_faults_clean import exported
+from outvote.dialects.keras.zoo.seeds import seed_file
 
 
 @dataclass(frozen=True)
@@ -95,6 +102,13 @@ def vector_net(*guilty: Step) -> Any:
     """Dense layers, the guilty part on (n, 6)."""
     front = [step("Gemm", weight(10, 6), weight(6)), step("Sigmoid"), step("Sub", weight(6))]
     return graph((10,), [*front, *guilty, step("Mul", weight(1, seed=5)), step("Softplus")])
+
+
+@cache
+def zoo_net(name: str) -> Any:
+    """A trained model of the zoo, as PyTorch exports it."""
+    with tempfile.TemporaryDirectory() as folder:
+        return onnx.load(exported(seed_file(name)[0], Path(folder)))
 
 
 def recurrent_net(kind: str, gates: int, **attributes: Any) -> Any:

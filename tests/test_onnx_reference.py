@@ -26,8 +26,13 @@ from outvote.worker.main import Refused
 
 pytestmark = pytest.mark.frameworks
 
-# Random by what they are asked for, or wrong in the example.
-OTHERWISE = ("training", "bernoulli")
+# Random by what they are asked for, or wrong in the example: of aligned corners the text says
+# x_resized * (length_original - 1) / (length_resized - 1), and lengths are whole numbers.
+OTHERWISE = (
+    *("training", "bernoulli"),
+    *(f"resize_downsample_scales_{mode}_align_corners" for mode in ("linear", "cubic")),
+)
+REAL = {"QLinearConv"}  # what it rounds to the text does not say
 
 
 @cache
@@ -51,7 +56,7 @@ def as_array(given: Any) -> Any:
     return widened(numpy_helper.to_array(given) if tensor else np.asarray(given))
 
 
-@pytest.mark.parametrize("operator", sorted(formulas()))
+@pytest.mark.parametrize("operator", sorted(formulas().keys() - REAL))
 def test_every_formula_gives_what_onnx_says(operator: str, tmp_path: Path) -> None:
     blobs = BlobStore(tmp_path)
     proved = 0
@@ -65,7 +70,8 @@ def test_every_formula_gives_what_onnx_says(operator: str, tmp_path: Path) -> No
         (layer,) = found.layers
         (inputs, outputs), *_ = case.data_sets
         named = dict(zip([i.name for i in found.inputs], map(as_array, inputs), strict=True))
-        given = [State(named[ref.producer]) for ref in layer.refs()]
+        items = {item.name: item for item in found.inputs}
+        given = [State(named[r.producer], dtype=items[r.producer].dtype) for r in layer.refs()]
         weights = [blobs.get(weight.digest) for weight in layer.weights]
         try:
             results = strict_reference(layer, weights, given)
@@ -75,7 +81,7 @@ def test_every_formula_gives_what_onnx_says(operator: str, tmp_path: Path) -> No
         for got, right in zip(results, map(as_array, outputs), strict=True):
             assert got.shape == right.shape, case.name
             narrow = "16" in case.name or right.dtype.name == "float16"
-            close = 2e-3 if narrow else max(case.rtol, 1e-5)
+            close = 1e-2 if "bfloat16" in case.name else 2e-3 if narrow else max(case.rtol, 1e-5)
             np.testing.assert_allclose(
                 got.astype(float), right.astype(float), rtol=close, atol=1e-5, err_msg=case.name
             )
@@ -99,8 +105,11 @@ def test_an_attribute_that_no_formula_knows_is_not_covered(tmp_path: Path) -> No
 
 
 def test_what_only_moves_numbers_says_so() -> None:
-    assert is_exact("Transpose")
-    assert not is_exact("Softmax")
+    assert is_exact("Transpose", covered=False)
+    assert not is_exact("Softmax", covered=True)
+    assert is_exact("Round", covered=False)
+    assert is_exact("QuantizeLinear", covered=True)
+    assert not is_exact("QuantizeLinear", covered=False)  # the quotient lies at a step
 
 
 def test_a_graph_in_float64_asks_for_nothing_narrower(tmp_path: Path) -> None:

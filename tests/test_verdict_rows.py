@@ -368,9 +368,7 @@ def test_a_listed_difference_is_no_bug(
     kinds: tuple[str, ...], row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = Difference(("Rescaling",), kinds, "It is meant", "https://example.org")
-    monkeypatch.setattr(
-        inquiry, "listed", lambda specimen, seen: entry if entry.covers(specimen, seen) else None
-    )
+    monkeypatch.setattr(inquiry, "listed", lambda asked: entry if entry.covers(asked) else None)
     found = Case([1.0], {**MORE, "c": [2.0]}, moved=[[1.0]]).verdict(tmp_path)
     assert found.row == row
     assert (found.triage, "https://example.org" in found.reason) == (
@@ -383,9 +381,7 @@ def test_a_listed_form_is_no_bug(
     kinds: tuple[str, ...], row: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     entry = Difference(("Rescaling",), kinds, "It is meant", "https://example.org")
-    monkeypatch.setattr(
-        inquiry, "listed", lambda specimen, seen: entry if entry.covers(specimen, seen) else None
-    )
+    monkeypatch.setattr(inquiry, "listed", lambda asked: entry if entry.covers(asked) else None)
     assert Case([1.0], {**MORE, "c": [1.0, 1.0]}).verdict(tmp_path).row == row
 
 

@@ -175,8 +175,11 @@ class Reference(Protocol):
         """What the layer gives, in float64; None where it is not covered."""
         ...
 
-    def is_exact(self, kind: str) -> bool:
-        """Whether such a layer moves numbers and computes none."""
+    def is_exact(self, kind: str, covered: bool) -> bool:
+        """Whether such a layer moves numbers and computes none, or none that rounding changes.
+
+        `covered`: a formula gives its result here.
+        """
         ...
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.dialect import dialect
 from outvote.core.model import Layer, find_refs
@@ -15,20 +16,27 @@ from outvote.core.specimen import Specimen
 from outvote.core.states import State
 
 
-def reference_of(specimen: Specimen, blobs: BlobStore) -> Outputs | None:
-    """The outputs in float64; None where a layer is not covered, or the dialect has no formulas."""
+def reference_of(specimen: Specimen, blobs: BlobStore, real: bool = False) -> Outputs | None:
+    """The outputs in float64; None where a layer is not covered, or the dialect has no formulas.
+
+    `real`: whole numbers are computed with as floats, without overflow, and are not rounded to.
+    """
+
+    def held(array: Array) -> Array:
+        return array.astype(np.float64) if real and array.dtype.kind in "iu" else array
+
     wing = dialect(specimen.model.dialect)
     if wing.reference is None:
         return None
     states: dict[str, list[State]] = {
-        item.name: [State.fed(array, item)]
+        item.name: [State(held(array), dtype=item.dtype, batch=item.batch)]
         for item, array in zip(specimen.model.inputs, specimen.inputs, strict=True)
     }
     for layer in specimen.model.layers:
         if len(specimen.model.layers) > 1 and wing.layers.makes_masks(layer):
             return None  # masks are not carried from layer to layer here
         layer, given = _with_masks(layer, states)
-        weights = [np.asarray(blobs.get(weight.digest)) for weight in layer.weights]
+        weights = [held(np.asarray(blobs.get(weight.digest))) for weight in layer.weights]
         found = wing.reference.reference(layer, weights, given)
         if found is None:
             return None

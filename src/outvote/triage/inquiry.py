@@ -70,7 +70,7 @@ class Inquiry:
 
     @cached_property
     def meant(self) -> Difference | None:
-        return listed(self.specimen, self.seen)
+        return listed(self)
 
     @cached_property
     def shapes(self) -> dict[str, list[tuple[int, ...]]]:
@@ -100,6 +100,11 @@ class Inquiry:
     def reference(self) -> Exact | None:
         found = reference_of(self.specimen, self.bench.pool.blobs)
         return None if found is None else Exact(found, _REFERENCE)
+
+    @cached_property
+    def reals(self) -> Outputs | None:
+        """What our own reference gives where whole numbers neither overflow nor are rounded to."""
+        return reference_of(self.specimen, self.bench.pool.blobs, real=True)
 
     @cached_property
     def exact(self) -> Exact | None:
@@ -182,7 +187,7 @@ class Inquiry:
     @cached_property
     def is_undefined(self) -> bool:
         """Whether only elements are far whose exact result is no number, though no input is NaN."""
-        if self.exact is None or any(map(_has_nan, self._read)):
+        if self.exact is None or any(map(_has_nan, self.read)):
             return False
         return self._explained(self._gaps(lambda found, exact: [np.isnan(a) for a in exact.arrays]))
 
@@ -220,10 +225,27 @@ class Inquiry:
         return largest.reshape(*rows, *[1] * (output.ndim - 1)) if output.ndim else largest
 
     @property
-    def _read(self) -> list[Array]:
+    def read(self) -> list[Array]:
+        """Inputs and weights."""
         blobs = self.bench.pool.blobs
         weights = [w.digest for layer in self.specimen.model.layers for w in layer.weights]
         return [*self.specimen.inputs, *(np.asarray(blobs.get(digest)) for digest in weights)]
+
+    def again(self, change: Callable[[Array], Array]) -> Observation:
+        """The same experiment, with inputs and weights changed."""
+        specimen, blobs = self.specimen, self.bench.pool.blobs
+        layers = tuple(
+            replace(layer, weights=tuple(
+                replace(w, digest=blobs.put(change(np.asarray(blobs.get(w.digest)))))
+                for w in layer.weights
+            ))
+            for layer in specimen.model.layers
+        )  # fmt: skip
+        model = replace(specimen.model, layers=layers)
+        changed = Specimen(model, tuple(map(change, specimen.inputs)))
+        runs = self.bench.run(changed, list(self.seen.outputs))
+        outputs = {n: run.reply.outputs for n, run in runs.items() if run.ok}
+        return self.bench.judged(outputs, {}, self.seen.rounding, changed)
 
     @cached_property
     def declared(self) -> dict[str, Coarser]:
@@ -244,7 +266,10 @@ class Inquiry:
         Element by element. Where a layer only compares and moves numbers, a tie is not rounding.
         """
         reference = self.dialect.reference
-        only_moves = reference is not None and reference.is_exact(self.specimen.last.kind)
+        covered = self.reference is not None
+        only_moves = reference is not None and all(
+            reference.is_exact(layer.kind, covered) for layer in self.specimen.model.layers
+        )
         if only_moves or not self.right:
             return False
         name = self.right[0]

@@ -139,7 +139,7 @@ _WORDS: Mapping[str, Callable[[Inquiry], str]] = {
     "source": _source,
     "results": lambda q: _listed(q.seen.outputs),
     "narrow": lambda q: _listed(q.without_64_bits),
-    "listed": lambda q: q.meant.text if q.meant else "",
+    "listed": lambda q: q.meant.text(q.specimen.last.kind) if q.meant else "",
     "shape": _shape,
     "settings": _settings,
     "float64": _float64,

@@ -60,7 +60,7 @@ def covered() -> frozenset[str]:
     return frozenset(_kinds())
 
 
-def is_exact(kind: str) -> bool:
+def is_exact(kind: str, covered: bool) -> bool:
     """Whether a kind only compares, selects or moves numbers: a tie there is not rounding."""
     return any(kind in family.EXACT for family in _families())
 

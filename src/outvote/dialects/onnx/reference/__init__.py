@@ -23,9 +23,12 @@ from outvote.dialects.onnx.reference.node_call import NodeCall, Uncovered, call_
 REFUSED = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError, Uncovered)
 
 _COMPARE = frozenset(
-    "ArgMax ArgMin Compress Equal GlobalMaxPool Greater GreaterOrEqual Hardmax Less LessOrEqual "
-    "Max MaxPool Min NonZero OneHot ReduceMax ReduceMin Relu TopK Unique Where".split()
+    "And ArgMax ArgMin BitShift Cast CastLike Ceil Clip Compress Equal Floor GlobalMaxPool Greater "
+    "GreaterOrEqual Hardmax IsInf IsNaN Less LessOrEqual Max MaxPool Min NonZero Not OneHot Or "
+    "ReduceMax ReduceMin Relu Round Sign TopK Unique Where Xor".split()
 )
+# These divide before they round; their formulas cover what no rounding of the quotient changes.
+_SETTLED = frozenset(["QuantizeLinear", "QLinearMatMul"])
 
 
 def reference(layer: Layer, weights: Sequence[Array], given: Sequence[State]) -> list[Array] | None:
@@ -48,10 +51,10 @@ def strict_reference(layer: Layer, weights: Sequence[Array], given: Sequence[Sta
     return [found[place] for place in call.outputs]
 
 
-def is_exact(kind: str) -> bool:
+def is_exact(kind: str, covered: bool) -> bool:
     """Whether such a node only compares, selects or moves numbers: a tie there is not rounding."""
     module = importlib.import_module(f"{__name__}.movement")
-    return kind in module.OPERATORS or kind in _COMPARE
+    return kind in module.OPERATORS or kind in _COMPARE or (covered and kind in _SETTLED)
 
 
 @functools.cache

@@ -71,6 +71,22 @@ def _selu(call: NodeCall) -> list[Array]:
     return [gamma * np.where(x <= 0, alpha * np.expm1(np.minimum(x, 0)), x)]
 
 
+def _celu(call: NodeCall) -> list[Array]:
+    """max(0, x) + min(0, alpha (exp(x / alpha) - 1)), which is no number where alpha is 0."""
+    x, alpha = call.floats(), np.float64(call.get("alpha", 1.0))
+    return [np.maximum(x, 0) + np.minimum(alpha * np.expm1(x / alpha), 0)]
+
+
+def _thresholded_relu(call: NodeCall) -> list[Array]:
+    x, alpha = call.floats(), call.get("alpha", 1.0)
+    return [np.where(x > alpha, x, 0.0)]
+
+
+def _shrink(call: NodeCall) -> list[Array]:
+    x, bias, ends = call.floats(), call.get("bias", 0.0), call.get("lambd", 0.5)
+    return [np.where(x < -ends, x + bias, np.where(x > ends, x - bias, 0.0))]
+
+
 def _hard_sigmoid(call: NodeCall) -> list[Array]:
     x, alpha, beta = call.floats(), call.get("alpha", float(np.float32(0.2))), call.get("beta", 0.5)
     return [np.clip(alpha * x + beta, 0.0, 1.0)]
@@ -132,6 +148,9 @@ OPERATORS: dict[str, Formula] = {
     "LeakyRelu": _leaky_relu,
     "Elu": _elu,
     "Selu": _selu,
+    "Celu": _celu,
+    "ThresholdedRelu": _thresholded_relu,
+    "Shrink": _shrink,
     "HardSigmoid": _hard_sigmoid,
     "HardSwish": _of_floats(lambda x: x * np.clip(x / 6 + 0.5, 0.0, 1.0)),
     "Gelu": _gelu,

@@ -152,6 +152,28 @@ def _nonzero(call: NodeCall) -> list[Array]:
     return [np.array(np.nonzero(x), np.int64)]
 
 
+def _space_to_depth(call: NodeCall) -> list[Array]:
+    """Blocks become channels: the block's place counts first, or with CRD the channel."""
+    x, block = call.need(0), int(call.get("blocksize"))
+    n, c, h, w = x.shape
+    split = x.reshape(n, c, h // block, block, w // block, block)
+    crd = call.only("mode", "DCR", "CRD") == "CRD"
+    moved = split.transpose((0, 1, 3, 5, 2, 4) if crd else (0, 3, 5, 1, 2, 4))
+    return [moved.reshape(n, c * block * block, h // block, w // block)]
+
+
+def _depth_to_space(call: NodeCall) -> list[Array]:
+    x, block = call.need(0), int(call.get("blocksize"))
+    n, c, h, w = x.shape
+    inner = c // (block * block)
+    crd = call.only("mode", "DCR", "CRD") == "CRD"
+    split = (
+        x.reshape(n, inner, block, block, h, w) if crd else x.reshape(n, block, block, inner, h, w)
+    )
+    moved = split.transpose((0, 1, 4, 2, 5, 3) if crd else (0, 3, 4, 1, 5, 2))
+    return [moved.reshape(n, inner, h * block, w * block)]
+
+
 OPERATORS: dict[str, Formula] = {
     "Identity": _identity,
     "Dropout": _dropout,
@@ -169,4 +191,6 @@ OPERATORS: dict[str, Formula] = {
     "Tile": _tile,
     "Pad": _pad,
     "NonZero": _nonzero,
+    "SpaceToDepth": _space_to_depth,
+    "DepthToSpace": _depth_to_space,
 }

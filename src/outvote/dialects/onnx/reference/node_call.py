@@ -29,6 +29,7 @@ class NodeCall:
     config: Mapping[str, Json]
     args: tuple[Array | None, ...]
     outputs: tuple[int, ...]  # which of the operator's outputs are wanted
+    types: tuple[str, ...] = ()  # of the arguments, before they were widened; empty: left out
     _read: set[str] = field(default_factory=set)
 
     def get(self, name: str, default: Json = None) -> Json:
@@ -84,19 +85,26 @@ def call_of(layer: Layer, weights: Sequence[Array], given: Sequence[State]) -> N
     if layer.kwargs:
         raise Uncovered(f"{layer.kind} with sub-graphs")
     tensors = iter(given)
-    args = [_argument(item, weights, tensors) for item in layer.args]
+    pairs = [_argument(item, weights, tensors) for item in layer.args]
+    args = [None if array is None else _wide(array) for array, _ in pairs]
     origin = origin_of(layer)
-    return NodeCall(layer.kind, opset_of(layer), layer.config, tuple(args), origin.outputs)
+    types = tuple(dtype for _, dtype in pairs)
+    return NodeCall(layer.kind, opset_of(layer), layer.config, tuple(args), origin.outputs, types)
 
 
-def _argument(item: Json, weights: Sequence[Array], tensors: Iterator[State]) -> Array | None:
+def _argument(
+    item: Json, weights: Sequence[Array], tensors: Iterator[State]
+) -> tuple[Array | None, str]:
+    """An argument and the name of its type."""
     if item is None:
-        return None
+        return None, ""
     if REF in item:
-        return _wide(next(tensors).array)
+        state = next(tensors)
+        return state.array, state.dtype or state.array.dtype.name
     if STRINGS in item:
         raise Uncovered("strings")
-    return _wide(weights[item[WEIGHT]])
+    array = weights[item[WEIGHT]]
+    return array, str(item.get("type") or array.dtype.name)
 
 
 def _wide(array: Array) -> Array:

@@ -96,8 +96,11 @@ def _moved(position: Index, by: Index) -> Index:
 
 
 def _conv(call: NodeCall) -> list[Array]:
+    return [convolved(call, call.floats(0), call.floats(1), call.arg(2))]
+
+
+def convolved(call: NodeCall, x: Array, weight: Array, bias: Array | None) -> Array:
     """Y[n, m] at a place: the sum over channels of its group and the kernel of X · W, and B."""
-    x, weight, bias = call.floats(0), call.floats(1), call.arg(2)
     sizes, kernel = x.shape[2:], weight.shape[2:]
     told = call.get("kernel_shape")
     if told is not None and tuple(told) != kernel:
@@ -120,7 +123,7 @@ def _conv(call: NodeCall) -> list[Array]:
         y[(slice(None),) * 2 + place] = total.reshape(batch, features)
     if bias is not None:
         y += bias.reshape(1, -1, *(1,) * len(sizes))
-    return [y]
+    return y
 
 
 def _pooled(call: NodeCall) -> tuple[Array, Window]:
