@@ -41,7 +41,6 @@ class OnnxFault:
     graph: Callable[[], Any]
     kind: str = "inconsistency"
     nan: bool = False  # whether inputs hold NaN
-    every_layer: bool = False  # for what rounding before the node hides in the whole model
 
 
 def _image(*guilty: Any, **more: Any) -> Callable[[], Any]:
@@ -130,8 +129,7 @@ FAULTS = (
               _image(step("Clip", np.float32(-0.2), np.float32(0.2)))),
     # Rounding and types.
     OnnxFault("round_half_away", "rounding", _REFERENCE, ("Round",),
-              _image(*_NUMBERS, step("Mul", np.float32(0.5)), step("Round")),
-              every_layer=True),
+              _image(*_NUMBERS, step("Mul", np.float32(0.5)), step("Round"))),
     OnnxFault("cast_rounds", "rounding", _REFERENCE, ("Cast",),
               _image(step("Mul", np.float32(4)), step("Cast", to=6), step("Cast", to=1))),
     OnnxFault("mod_sign_of_dividend", "rounding", _REFERENCE, ("Mod",),

@@ -103,7 +103,7 @@ def write_case(fault: OnnxFault, folder: Path) -> tuple[Path, Path]:
         x.reshape(_COUNT, -1)[:, 1] = np.nan
     model, data = folder / "model.onnx", folder / "inputs.npz"
     model.write_bytes(proto.SerializeToString())
-    np.savez(data, **{given.name: x.astype(np.float32)})
+    np.savez(data, allow_pickle=False, **{given.name: x.astype(np.float32)})
     return model, data
 
 
@@ -113,14 +113,7 @@ def scored(pool: Pool, fault: OnnxFault, folder: Path) -> OnnxScore:
     model, data = write_case(fault, folder)
     targets = plant(pool, fault)
     began = time.monotonic()
-    job = Job(
-        model,
-        targets,
-        data=data,
-        allow_nan=fault.nan,
-        every_layer=fault.every_layer,
-        limits=LIMITS,
-    )
+    job = Job(model, targets, data=data, allow_nan=fault.nan, limits=LIMITS)
     checked = check_in(pool, job, out=folder)
     require_change(pool, fault, checked)
     told = [f for f in checked.findings if PLANTED in f.targets]

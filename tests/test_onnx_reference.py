@@ -13,7 +13,9 @@ import pytest
 from onnx import helper, numpy_helper
 
 from onnx_models import constant, floats, model, value
+from outvote.bench.noise import moves_only
 from outvote.core.blobs import BlobStore
+from outvote.core.model import Layer
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
 from outvote.dialects.onnx.nouns.types import widened
@@ -151,3 +153,17 @@ def _types_of(node: Any) -> set[int]:
         found |= {item.type.tensor_type.elem_type for item in attribute.g.output}
         found |= {tensor.data_type for tensor in attribute.g.initializer}
     return found
+
+
+def test_noise_tells_nothing_of_layers_that_compute_nothing() -> None:
+    """Of one that does, in front of a jump, it does: rounding may take a number over it."""
+
+    def layers(*kinds: str) -> list[Layer]:
+        return [Layer(f"l{place}", kind, {}) for place, kind in enumerate(kinds)]
+
+    assert moves_only("onnx", layers("Round"))
+    assert moves_only("onnx", layers("Transpose", "Round"))
+    assert not moves_only("onnx", layers("Sigmoid", "Round"))
+    assert not moves_only("onnx", layers("QuantizeLinear"))
+    assert moves_only("onnx", layers("QuantizeLinear"), covered=True)
+    assert not moves_only("torch_export", layers("round"))  # without formulas nobody knows

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from outvote.bench.feigned import without_feigned
-from outvote.bench.noise import asking, choose_instruments, measured
+from outvote.bench.noise import asking, choose_instruments, measured, moves_only
 from outvote.core.model import Weight
 from outvote.core.outputs import Outputs
 from outvote.core.protocol import Ran, RebuildLayers, RunModel, TellDefaults
@@ -97,6 +97,8 @@ class Bench:
         """Raised by the noise floor, where a pair differs at all and could agree then."""
         gaps = rounding.gaps(outputs).values()
         if not any(not gap.explained and math.isfinite(gap.distance) for gap in gaps):
+            return rounding
+        if moves_only(specimen.model.dialect, specimen.model.layers):
             return rounding
         instruments = choose_instruments({name: self.targets[name] for name in outputs})
         ask = asking(self.pool, specimen.model, specimen.inputs, instruments)

@@ -16,8 +16,9 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.case import Case
+from outvote.core.dialect import dialect
 from outvote.core.instances import count_of
-from outvote.core.model import Model
+from outvote.core.model import Layer, Model
 from outvote.core.outputs import Outputs
 from outvote.core.protocol import RunModel
 from outvote.core.target import Target
@@ -123,6 +124,16 @@ def choose_instruments(finished: Mapping[str, Target]) -> list[str]:
         quick = eager
     graphs = [name for name in finished if "compiles_for_minutes" not in finished[name].costs]
     return quick or eager or graphs or list(finished)
+
+
+def moves_only(spoken: str, layers: Sequence[Layer], covered: bool = False) -> bool:
+    """Whether layers of a dialect compare, cut off and move numbers, and compute none.
+
+    Given the same tensors they give the same: there is no rounding that noise could tell of.
+    `covered`: a formula gives their result.
+    """
+    reference = dialect(spoken).reference
+    return reference is not None and all(reference.is_exact(x.kind, covered) for x in layers)
 
 
 def nudged(array: Array, seed: Seed, dtype: str = "") -> Array:

@@ -10,7 +10,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from outvote.bench.noise import Ask, Seed, choose_instruments, measured, nudged, nudged_all
+from outvote.bench.noise import (
+    Ask,
+    Seed,
+    choose_instruments,
+    measured,
+    moves_only,
+    nudged,
+    nudged_all,
+)
 from outvote.bench.steps import Step, call_alone
 from outvote.core.model import Layer
 from outvote.core.outputs import Outputs
@@ -68,7 +76,8 @@ def judge_step(
     apart = [gap for gap in rounding.gaps(step.isolated).values() if not gap.explained]
     if not apart and not step.failed:
         return rounding, None  # all agree
-    if any(math.isfinite(gap.distance) for gap in apart):
+    spoken = next(iter(targets.values())).dialect
+    if any(math.isfinite(gap.distance) for gap in apart) and not moves_only(spoken, [step.layer]):
         names = choose_instruments({name: targets[name] for name in step.isolated})
         ask = asking_alone(pool, names, step.layer, step.given)
         plain = {name: step.isolated[name] for name in names}

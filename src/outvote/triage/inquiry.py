@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from outvote.bench.bench import Bench
-from outvote.bench.noise import nudged
+from outvote.bench.noise import moves_only, nudged
 from outvote.core.arrays import Array
 from outvote.core.dialect import Dialect, dialect
 from outvote.core.outputs import Outputs
@@ -265,12 +265,8 @@ class Inquiry:
 
         Element by element. Where a layer only compares and moves numbers, a tie is not rounding.
         """
-        reference = self.dialect.reference
-        covered = self.reference is not None
-        only_moves = reference is not None and all(
-            reference.is_exact(layer.kind, covered) for layer in self.specimen.model.layers
-        )
-        if only_moves or not self.right:
+        model, covered = self.specimen.model, self.reference is not None
+        if moves_only(model.dialect, model.layers, covered) or not self.right:
             return False
         name = self.right[0]
         low = high = [np.asarray(a, np.float64) for a in self.seen.outputs[name].arrays]

@@ -46,7 +46,7 @@ class Axis:
 
 
 def _linear(far: Array) -> Array:
-    return np.maximum(1 - np.abs(far), 0.0)
+    return np.asarray(np.maximum(1 - np.abs(far), 0.0))
 
 
 def _cubic(a: float) -> Callable[[Array], Array]:

@@ -56,7 +56,7 @@ def _converted(x: Array, dtype: str, round_mode: str) -> Array:
     if dtype in _FLOATS:
         return x.astype(np.float64)
     if dtype == "bool":
-        return x != 0
+        return np.asarray(x != 0)
     if dtype not in np.sctypeDict or np.dtype(dtype).kind not in "iu":
         raise Uncovered(f"a cast to {dtype}")
     if x.dtype.kind == "f":
