@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import UsageError
-from outvote.core.toml import read_toml
+from outvote.core.given import read_toml
 
 FILE_NAME = "outvote.toml"
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from outvote.core.errors import UsageError
-from outvote.core.files import require_file
+from outvote.core.given import require_file
 from outvote.core.parts import (
     Bulk,
     Draws,

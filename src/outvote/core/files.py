@@ -1,4 +1,4 @@
-"""Files: that they are there; written whole or not at all; arrays as `.npz` on every NumPy."""
+"""Writes files whole or not at all, and arrays as `.npz` on every NumPy."""
 
 from __future__ import annotations
 
@@ -12,14 +12,6 @@ from typing import BinaryIO
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.errors import UsageError
-
-
-def require_file(path: Path) -> None:
-    if not path.exists():
-        raise UsageError(f"the file {path} does not exist")
-    if not path.is_file():
-        raise UsageError(f"{path} is not a file")
 
 
 def write_atomically(path: Path, content: str | Callable[[BinaryIO], object]) -> Path:

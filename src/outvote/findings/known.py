@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import UsageError
-from outvote.core.toml import read_toml
+from outvote.core.given import read_toml
 
 FILE_NAME = "known.toml"
 _KEYS = ("fingerprint", "reason", "link", "until")

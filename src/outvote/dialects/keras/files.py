@@ -12,7 +12,7 @@ from typing import Any
 
 from outvote.core.archive import members, require_whole
 from outvote.core.errors import UsageError
-from outvote.core.files import require_file
+from outvote.core.given import require_file
 
 _HDF5_MAGIC = b"\x89HDF\r\n\x1a\n"
 _HDF5 = (".h5", ".hdf5")

@@ -9,7 +9,7 @@ from typing import Any
 from outvote.core.blobs import BlobStore
 from outvote.core.specimen import Specimen
 from outvote.dialects.keras.layers import policy_name
-from outvote.triage.widening import widened
+from outvote.triage.float64 import widened
 
 _NARROW = ("float32", "float16", "bfloat16", "mixed_float16", "mixed_bfloat16")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import UsageError
-from outvote.core.files import require_file
+from outvote.core.given import require_file
 
 SUFFIXES = (".onnx",)
 CASE_FILE = "model.onnx"

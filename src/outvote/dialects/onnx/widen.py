@@ -10,7 +10,7 @@ from outvote.core.model import Json, Layer
 from outvote.core.specimen import Specimen
 from outvote.dialects.onnx.nouns.node import TYPE, WEIGHT
 from outvote.dialects.onnx.nouns.types import CODES
-from outvote.triage.widening import widened
+from outvote.triage.float64 import widened
 
 _NARROW = tuple(name for name in CODES if "float" in name and name != "float64")
 # Attributes that name a type: what a node turns numbers into.

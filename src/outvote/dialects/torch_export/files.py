@@ -12,7 +12,7 @@ from typing import Any
 
 from outvote.core.archive import members, require_whole
 from outvote.core.errors import UsageError
-from outvote.core.files import require_file
+from outvote.core.given import require_file
 
 SUFFIXES = (".pt2",)
 CASE_FILE = "model.pt2"

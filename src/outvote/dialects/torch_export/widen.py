@@ -9,7 +9,7 @@ from outvote.core.blobs import BlobStore
 from outvote.core.model import Json, Layer
 from outvote.core.specimen import Specimen
 from outvote.dialects.torch_export.nouns.node import DTYPE, FLOATS, WEIGHT
-from outvote.triage.widening import widened
+from outvote.triage.float64 import widened
 
 _WIDE = "float64"
 

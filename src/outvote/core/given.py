@@ -1,4 +1,4 @@
-"""Reads the TOML files that users write."""
+"""Files that users name: that they are there; TOML as tables."""
 
 from __future__ import annotations
 
@@ -7,6 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from outvote.core.errors import UsageError
+
+
+def require_file(path: Path) -> None:
+    if not path.exists():
+        raise UsageError(f"the file {path} does not exist")
+    if not path.is_file():
+        raise UsageError(f"{path} is not a file")
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
