@@ -24,7 +24,6 @@ from pathlib import Path
 
 import numpy as np
 
-from onnx_node_cases import NodeTest, Tensor, node_tests
 from onnx_node_verdicts import NodeVerdict, NodeVerdicts
 from outvote.bench.reader import read_file
 from outvote.core.arrays import TEXT, as_numbers
@@ -33,6 +32,7 @@ from outvote.core.outputs import Outputs
 from outvote.core.protocol import RunModel
 from outvote.core.target import Outcome, Run
 from outvote.dialects.onnx.targets import BUILT_IN, DEFAULT
+from outvote.dialects.onnx.workers.shared.examples import NodeTest, Tensor, node_tests
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.process import Limits

@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from onnx_node_cases import NodeTest
 from outvote.bench.bench import Bench
 from outvote.core.model import Model
 from outvote.core.outputs import Outputs
@@ -20,6 +19,7 @@ from outvote.core.protocol import Forget, RunModel
 from outvote.core.specimen import Specimen
 from outvote.core.target import Run, Target
 from outvote.dialects.onnx.targets import BUILT_IN
+from outvote.dialects.onnx.workers.shared.examples import NodeTest
 from outvote.judge.compare import Settings, distance
 from outvote.judge.observation import Observation
 from outvote.localize.layers import localize

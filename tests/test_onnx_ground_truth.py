@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from outvote.dialects.onnx.workers.shared.examples import node_tests
 from outvote.run.pool import Pool
 from test_ground_truth import WORD, told
 
@@ -22,7 +23,6 @@ try:
     from onnx_fault_rows import FAULTS, OnnxFault
     from onnx_faults import open_pool, scored
     from onnx_faults_clean import brought, check_clean, is_supported, label
-    from onnx_node_cases import node_tests
     from onnx_node_tests import PASSED, READER, ended, read_test, run_test
 finally:
     sys.path.remove(str(BENCHMARKS))

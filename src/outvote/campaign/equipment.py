@@ -27,6 +27,8 @@ from outvote.store import facts
 from outvote.store.store import Row, Sample, Store
 from outvote.store.strongest import Strongest
 
+_NOBODY = "no target can run this seed"
+
 
 @dataclass(frozen=True)
 class Tried:
@@ -103,20 +105,29 @@ def equipped(job: FuzzJob, pool: Pool, store: Store, out: Path) -> Equipment:
     keeper = Keeper(pool, store, out, targets, hellos, lambda: totals.seconds)
     read = read_seeds(pool, job)
     tools = tools_for(job.dialect, pool, reader(job.targets).name)
-    store.note(facts.NOT_COVERED, dict(tools.not_covered))
     store.note(facts.DRAWABLE, sorted(tools.kinds))
     runs = runner.run([ModelRun(seed, seed.case.model) for seed in read])
-    seeds = {n + 1: _settled(*both) for n, both in enumerate(zip(read, runs, strict=True))}
     first_runs = {n + 1: found for n, found in enumerate(runs)}
+    found = {n + 1: _settled(*both) for n, both in enumerate(zip(read, runs, strict=True))}
+    seeds = {number: seed for number, seed in found.items() if seed is not None}
+    gone = {read[number - 1].name: _NOBODY for number, seed in found.items() if seed is None}
+    if not seeds:
+        raise UsageError(f"no target can run any of the seeds, such as {next(iter(gone))}")
+    store.note(facts.NOT_COVERED, {**tools.not_covered, **gone})
     made = Equipment(job, pool, store, totals, runner, lab, keeper, tools, seeds, first_runs)
     if store.fact(facts.STATE) is None:
         _begin(made)
     return made
 
 
-def _settled(seed: Seed, runs: Mapping[str, Run]) -> Seed:
-    """The seed with a truth: made of the targets' answers where the data has none."""
+def _settled(seed: Seed, runs: Mapping[str, Run]) -> Seed | None:
+    """The seed with a truth: made of the targets' answers where the data has none.
+
+    None: an example with a known answer, one of many, that all targets say they lack.
+    """
     outputs = [run.reply.outputs for run in runs.values() if run.ok]
+    if not outputs and seed.answers is not None:
+        return None
     if not outputs:
         told = "; ".join(f"{n}: {' '.join(r.message.split())[:200]}" for n, r in runs.items())
         raise UsageError(f"no target can run the seed {seed.name!r}: {told}")

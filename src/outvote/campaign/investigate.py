@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from outvote.bench.bench import Bench
 from outvote.bench.noise import measure_noise
 from outvote.bench.reader import choose_reference
 from outvote.bench.steps import Step, alone
@@ -116,9 +117,18 @@ class Investigator:
         self._remember(examined, finding)
         return Conclusion((examined,))
 
+    @property
+    def bench(self) -> Bench:
+        return self._examiner.bench
+
+    def accused(self, concluded: Conclusion) -> set[str]:
+        """The targets that what was concluded speaks against."""
+        again = [self.examined[found] for found in concluded.again if found in self.examined]
+        return {name for finding in (*concluded.findings, *again) for name in finding.targets}
+
     def confirm(self, times: int) -> list[Finding]:
         """What this sitting found, shown again in fresh workers."""
-        return confirmed(self._examiner.bench, list(self.examined.values()), times)
+        return confirmed(self.bench, list(self.examined.values()), times)
 
     def _odd_layers(self, seed: Seed, model: Model, judged: Judged) -> Conclusion:
         """New layers on which targets differ: run each alone, on the same tensors."""

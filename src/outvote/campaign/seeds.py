@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from outvote.bench.reader import read_file, reader
@@ -10,6 +10,7 @@ from outvote.campaign.job import FuzzJob, SeedFile
 from outvote.core.case import Case, Data, fit, load_data, random_data
 from outvote.core.dialect import dialect, inspect
 from outvote.core.errors import UsageError
+from outvote.core.known_answers import KnownAnswers, answers_of
 from outvote.core.model import Model
 from outvote.core.outputs import Outputs
 from outvote.judge.truth import interpret, presumed
@@ -25,6 +26,7 @@ class Seed:
     case: Case
     subject: Subject
     inputs: tuple[str, ...]  # digests of its inputs in the blob store
+    answers: KnownAnswers | None = None  # where it is known what it must answer
 
     def case_of(self, model: Model) -> Case:
         """A descendant on the same inputs."""
@@ -63,23 +65,28 @@ def _read(pool: Pool, job: FuzzJob, file: SeedFile) -> Seed:
     if not run.ok:
         raise UsageError(f"reading {file.model} failed in {target.name}: {run.message}")
     model, shapes = run.reply.model, run.reply.output_shapes
+    answers = None
     if file.data is None:
         data = random_data(model, job.inputs, job.seed)
     else:
-        arrays = {name: array[: job.inputs] for name, array in load_data(file.data).items()}
-        data = fit(arrays, model, str(file.data), allow_nan=False, allow_empty=job.inputs == 0)
+        arrays, source = load_data(file.data), str(file.data)
+        answers = answers_of(arrays, source)
+        if answers is None:  # they are the answers to all inputs, NaN among them
+            arrays = {name: array[: job.inputs] for name, array in arrays.items()}
+        none = job.inputs == 0
+        data = fit(arrays, model, source, allow_nan=answers is not None, allow_empty=none)
     case = Case(model, shapes, data, interpret(data.truth, shapes[0]))
     digests = tuple(pool.blobs.pin(pool.blobs.put(array)) for array in data.inputs)
-    return Seed(file.name, case, Subject.of(model, run.reply.specs), digests)
+    return Seed(file.name, case, Subject.of(model, run.reply.specs), digests, answers)
 
 
-def with_truth(seed: Seed, outputs: Iterable[Outputs]) -> Seed:
+def with_truth(seed: Seed, outputs: Sequence[Outputs]) -> Seed:
     """D_MAD needs ground truth; where the data has none, what the targets answer is overdone."""
     if seed.case.truth.kind != "none":
         return seed
-    firsts = [found.arrays[0] for found in outputs]
+    firsts = [found.rows[0] for found in outputs]
     shape = firsts[0].shape  # who gives another one is a finding, and has no say
-    if not shape:  # one number for all instances: D_MAD has nothing to go by
-        return seed
+    if not firsts[0].size or not outputs[0].arrays[0].shape:
+        return seed  # nothing, or one number for all instances: D_MAD has nothing to go by
     truth = presumed([array for array in firsts if array.shape == shape])
     return replace(seed, case=replace(seed.case, truth=truth))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from outvote.campaign.contradictions import contradictions
 from outvote.campaign.investigate import Conclusion, Investigator
 from outvote.campaign.oracle import Judged, Pair, judge
 from outvote.campaign.oracles import CampaignOracle
@@ -127,8 +128,11 @@ class Initial:
 
     def answered(self, runs: Mapping[str, Run], lab: Lab) -> Answered:
         judged = judge(runs, (), self.seed.case.truth, lab.settings)
-        model = self.subject.model
-        return _answered(judged, lab.investigator.look(self.seed, model, judged), model)
+        model, investigator = self.subject.model, lab.investigator
+        concluded = investigator.look(self.seed, model, judged)
+        accused = investigator.accused(concluded)
+        concluded += contradictions(investigator.bench, self.seed, judged, accused)
+        return _answered(judged, concluded, model)
 
 
 @dataclass(frozen=True)

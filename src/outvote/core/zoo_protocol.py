@@ -1,4 +1,4 @@
-"""What the zoo asks of workers: to build and train its models, and to load Keras' data sets."""
+"""What the zoo asks of workers: to build, train and export models, and to load data sets."""
 
 from __future__ import annotations
 
@@ -74,3 +74,17 @@ class LoadDataset(Request[DatasetLoaded], deed="load Keras' data sets"):
     name: str
     vocabulary: int | None
     length: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelExported(Reply):
+    """The graph as a file."""
+
+    file: File
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExportModel(Request[ModelExported], deed="export models to ONNX"):
+    """Write a model of the zoo as an ONNX graph, its batch free."""
+
+    file: File

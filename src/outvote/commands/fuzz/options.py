@@ -33,6 +33,8 @@ examples:
       other parameters, illegal values, and inputs led to where targets differ
   outvote fuzz --strategy layers --targets tensorflow,jax,torch,numpy,openvino --budget 20m
       single layers of every kind on tiny seeds: the quickest way to what one layer shows
+  outvote fuzz onnx:lenet5 onnx:Conv --targets onnxruntime,opencv,onnx-reference
+      ONNX: a model of the zoo exported, and ONNX' node tests of an operator, with their answers
   outvote fuzz --resume baseline --budget 2000
       go on with a campaign that was stopped, or wants more
   outvote fuzz lenet5 --budget 20m --known known.toml --fail-on bug

@@ -1,4 +1,4 @@
-"""What the driver asks of workers of this wing alone: new nodes, illegal nodes, fused nodes."""
+"""What the driver asks of workers of this wing alone: nodes new, illegal and fused; examples."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from outvote.core.model import Model
-from outvote.core.protocol import Form, LayerAttempted, Reply, Request
+from outvote.core.protocol import File, Form, LayerAttempted, Reply, Request
 
 
 @dataclass(frozen=True)
@@ -78,3 +78,28 @@ class TellRegions(Request[RegionsTold], deed="tell what it fuses"):
 
     model: Model
     shapes: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Example:
+    """One of ONNX' own node tests: a model, and a data file with inputs and answers."""
+
+    name: str
+    operators: tuple[str, ...]
+    model: File
+    data: File
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExamplesBuilt(Reply):
+    """Those that can be seeds, and why the others cannot."""
+
+    examples: tuple[Example, ...]
+    left_out: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BuildExamples(Request[ExamplesBuilt], deed="build ONNX' node tests"):
+    """All node tests of the installed onnx; `only`: those whose name holds a word."""
+
+    only: str = ""

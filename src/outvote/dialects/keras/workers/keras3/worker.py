@@ -94,6 +94,7 @@ class KerasWorker:
             zoo.BuildZooModel: self.build_zoo_model,
             zoo.TrainZooModel: self.train_zoo_model,
             zoo.LoadDataset: self.load_dataset,
+            zoo.ExportModel: self.export_model,
         }
 
     def describe(self) -> ask.Hello:
@@ -252,6 +253,11 @@ class KerasWorker:
         from outvote.dialects.keras.workers.keras3.zoo import train
 
         return train(self._context, request)
+
+    def export_model(self, request: zoo.ExportModel) -> zoo.ModelExported:
+        from outvote.dialects.keras.workers.keras3.zoo_export import export
+
+        return export(self._context, request)
 
     def load_dataset(self, request: zoo.LoadDataset) -> zoo.DatasetLoaded:
         from outvote.dialects.keras.workers.keras3.zoo import dataset

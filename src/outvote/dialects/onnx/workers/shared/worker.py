@@ -24,7 +24,9 @@ from outvote.dialects.onnx.nouns.node import origin_of, tensors_of
 from outvote.dialects.onnx.nouns.operators import ListOperators, OperatorsListed
 from outvote.dialects.onnx.nouns.requests import (
     AttemptNode,
+    BuildExamples,
     DrawNodes,
+    ExamplesBuilt,
     FormsInferred,
     InferForms,
     NodesDrawn,
@@ -73,6 +75,7 @@ class OnnxWorker:
             TellRegions: self.tell_regions,
             ExposeGraphs: self.expose_graphs,
             CutGraphs: self.cut_graphs,
+            BuildExamples: self.build_examples,
         }
 
     def is_gap(self, error: Exception) -> bool:
@@ -189,6 +192,12 @@ class OnnxWorker:
         from outvote.dialects.onnx.workers.shared.batch import run_graphs
 
         return GraphsRan(answers=run_graphs(self._runtime, request, self._context))
+
+    def build_examples(self, request: BuildExamples) -> ExamplesBuilt:
+        """ONNX' own node tests as files."""
+        from outvote.dialects.onnx.workers.shared.example_files import build_examples
+
+        return build_examples(request, self._context)
 
     def tell_regions(self, request: TellRegions) -> RegionsTold:
         """Which nodes the runtime makes one of."""

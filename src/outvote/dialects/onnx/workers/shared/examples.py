@@ -1,4 +1,4 @@
-"""ONNX' own node tests as cases of tensors: part of onnx_node_tests.py.
+"""ONNX' own node tests as cases of tensors, each with its known answer.
 
 Our models are given tensors and give tensors. Where an example takes or gives a sequence or an
 optional, nodes around it make that of tensors, and take it apart again. `bare` is the same example
