@@ -28,7 +28,7 @@ import numpy as np
 from deepxplore_first import first_difference
 from outvote.commands.explore.result import explore_result
 from outvote.core.arrays import Array
-from outvote.core.protocol import AskModels
+from outvote.core.explore_protocol import AskModels
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.explore.baselines import measure, random_inputs
 from outvote.explore.expedition import Expedition, ask

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from outvote.core.protocol import SearchSeeds
+from outvote.core.explore_protocol import SearchSeeds
 from outvote.explore.expedition import ask
 from outvote.explore.explore import open_in, prepare
 from outvote.explore.job import ExploreJob

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outvote.core.arrays import Array
-from outvote.core.protocol import Rules
+from outvote.core.explore_protocol import Rules
 from outvote.explore.job import CONSTRAINTS
 from outvote.worker.explore.constraints import Memory, built_in
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from outvote.core.arrays import Array
-from outvote.core.protocol import Rules
+from outvote.core.explore_protocol import Rules
 from outvote.dialects.keras.targets import BUILT_IN as TARGETS
 from outvote.explore.job import CONSTRAINTS, ExploreJob
 from outvote.explore.legal import read_features, rules_for

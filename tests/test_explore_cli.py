@@ -16,7 +16,7 @@ import pytest
 
 from outvote.cli import main
 from outvote.core.errors import UsageError
-from outvote.core.protocol import SeedsSearched
+from outvote.core.explore_protocol import SeedsSearched
 from outvote.core.target import Run
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.explore.expedition import Expedition

@@ -10,7 +10,7 @@ import pytest
 
 from outvote.core.answers import Oracle
 from outvote.core.arrays import Array
-from outvote.core.protocol import Rules
+from outvote.core.explore_protocol import Rules
 from outvote.worker.explore.climb import ClimbSettings, Found, Inputs, Search
 from outvote.worker.explore.constraints import built_in
 from outvote.worker.explore.neurons import Activations, sections

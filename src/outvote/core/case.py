@@ -81,14 +81,14 @@ def load_data(path: Path) -> dict[str, Array]:
         require_whole(path, what)
         with zipfile.ZipFile(path) as archive:
             for entry in entries:
-                _require_announced(path, archive, entry)
+                _require_announced(archive, entry)
         with np.load(path, allow_pickle=False) as file:
             return {name: file[name] for name in file.files}
     except (*BROKEN, MemoryError, KeyError) as error:
         raise UsageError(f"{path} is not a readable {what}: {error}") from error
 
 
-def _require_announced(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
+def _require_announced(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
     """An array is as large as its header says: NumPy makes room for it before it reads."""
     with archive.open(entry) as member:
         version = np.lib.format.read_magic(member)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.protocol import AskModels, FindGradients, MeasureCoverage
+from outvote.core.explore_protocol import AskModels, FindGradients, MeasureCoverage
 from outvote.explore.expedition import Expedition
 from outvote.explore.job import Coverage
 from outvote.explore.legal import legal_range

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from outvote.core.case import Data
 from outvote.core.errors import UsageError
-from outvote.core.protocol import ExplorerOpened, OpenExplorer, R, Request
+from outvote.core.explore_protocol import ExplorerOpened, OpenExplorer
+from outvote.core.protocol import R, Request
 from outvote.core.target import Run, Target
 from outvote.explore.job import Explored, ExploreJob
 from outvote.run.pool import Pool

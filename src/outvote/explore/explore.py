@@ -17,7 +17,7 @@ from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
-from outvote.core.protocol import (
+from outvote.core.explore_protocol import (
     ExplorerOpened,
     KeepFinds,
     PrepareSearch,

@@ -12,7 +12,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
-from outvote.core.protocol import Rules
+from outvote.core.explore_protocol import Rules
 from outvote.explore.job import DEFAULTS, ExploreJob
 
 _USUAL_RANGES = ((0.0, 1.0), (-1.0, 1.0), (0.0, 255.0))

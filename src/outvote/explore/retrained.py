@@ -15,7 +15,8 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
 from outvote.core.errors import UsageError
-from outvote.core.protocol import AskModels, TrainModel
+from outvote.core.explore_protocol import AskModels
+from outvote.core.protocol import TrainModel
 from outvote.explore.baselines import adversarial_inputs, random_inputs
 from outvote.explore.expedition import Expedition
 from outvote.explore.job import Explored, ModelUnderTest, Retraining

@@ -7,7 +7,7 @@ elsewhere would then see nothing. So a second target answers to the same arrays 
 from __future__ import annotations
 
 from outvote.core.errors import UsageError
-from outvote.core.protocol import AskModels
+from outvote.core.explore_protocol import AskModels
 from outvote.explore.expedition import Expedition
 from outvote.explore.job import Differences, ExploreJob
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
+import outvote.core.explore_protocol  # noqa: F401 - so that who cannot explore can say so
 from outvote.core import codec
 from outvote.core.arrays import Array
 from outvote.core.blackbox import BlackBox

@@ -17,7 +17,7 @@ from outvote.core.arrays import Array
 from outvote.core.cuts import ended_at
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
-from outvote.core.protocol import FindGradients, OpenExplorer
+from outvote.core.explore_protocol import FindGradients, OpenExplorer
 from outvote.run.pool import Pool
 from outvote.search.genetic import GeneticSettings, Population
 

@@ -24,9 +24,9 @@ from outvote.core.arrays import Array
 from outvote.core.case import Data, fit, load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
+from outvote.core.explore_protocol import MeasureCoverage, OpenExplorer
 from outvote.core.files import save_npz
 from outvote.core.model import Model, digest_of
-from outvote.core.protocol import MeasureCoverage, OpenExplorer
 from outvote.explore.expedition import ask
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool

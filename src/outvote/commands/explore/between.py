@@ -26,8 +26,9 @@ from outvote.core.arrays import Array
 from outvote.core.case import fit, load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
+from outvote.core.explore_protocol import MoveInputs
 from outvote.core.files import named_inputs, save_npz
-from outvote.core.protocol import MoveInputs, RunModel
+from outvote.core.protocol import RunModel
 from outvote.explore.expedition import Expedition
 from outvote.explore.explore import prepare, require_neurons, require_sense
 from outvote.explore.job import Explored, ModelUnderTest

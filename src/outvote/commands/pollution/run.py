@@ -24,7 +24,7 @@ from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
-from outvote.core.protocol import AskModels, MoveInputs
+from outvote.core.explore_protocol import AskModels, MoveInputs
 from outvote.explore.expedition import ask
 from outvote.explore.explore import open_in, require_two
 from outvote.explore.job import Explored, ExploreJob

@@ -30,10 +30,10 @@ def _wide_layer(layer: Layer) -> Layer:
 def _wide_attribute(key: str, value: Json) -> Json:
     if key in _TYPED and value in [CODES[name] for name in _NARROW]:
         return CODES["float64"]
-    return _told_wide(value, key)
+    return _told_wide(value)
 
 
-def _told_wide(told: Json, key: str = "") -> Json:
+def _told_wide(told: Json) -> Json:
     """Mentions of narrow floats, at any depth, told as float64."""
     if isinstance(told, Mapping):
         if WEIGHT in told:

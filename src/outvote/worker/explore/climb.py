@@ -14,7 +14,7 @@ import numpy as np
 
 from outvote.core.answers import Oracle
 from outvote.core.arrays import Array
-from outvote.core.protocol import Rules
+from outvote.core.explore_protocol import Rules
 from outvote.worker.explore.constraints import Memory, Move
 
 Inputs = list[Array]  # one array per input of the models

@@ -42,7 +42,6 @@ class Operator:
     inputs: tuple[Slot, ...]
     outputs: tuple[Slot, ...]
     attributes: tuple[AttributeSchema, ...]
-    least_inputs: int
     not_drawn: str = ""  # why no node of it is drawn; empty: some are
 
     def attribute(self, name: str) -> AttributeSchema | None:

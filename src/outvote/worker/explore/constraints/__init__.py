@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.protocol import Rules
+from outvote.core.explore_protocol import Rules
 
 Memory = dict[str, Array]
 Move = Callable[[Array, Array, Array, Memory, Rules], Array]

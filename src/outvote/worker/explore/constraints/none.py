@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.protocol import Rules
+from outvote.core.explore_protocol import Rules
 from outvote.worker.explore.constraints import Memory, normalised, permitted
 
 

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from outvote.core import explore_protocol as exploration
 from outvote.core import protocol
 from outvote.core.arrays import Array
-from outvote.core.protocol import NeuronRows, Rules
+from outvote.core.explore_protocol import NeuronRows, Rules
 from outvote.dialects.keras.workers.keras3.graph import Tensor, Workshop
 from outvote.dialects.keras.workers.keras3.models import OneModel, few_channels
 from outvote.worker.explore.climb import ClimbSettings, Inputs, Search
@@ -32,7 +33,7 @@ class Explorer:
         context: Context,
         backend: Any,
         workshop: Workshop,
-        request: protocol.OpenExplorer,
+        request: exploration.OpenExplorer,
     ) -> None:
         if not hasattr(backend, "differentiate"):
             raise Refused(
@@ -62,12 +63,12 @@ class Explorer:
         self._found: Inputs = []  # by the last search
         self._walk: tuple[Inputs, list[Memory]] = [], []
 
-    def describe(self) -> protocol.ExplorerOpened:
+    def describe(self) -> exploration.ExplorerOpened:
         layers = [
             [{"name": x.name, "kind": x.kind, "neurons": x.width} for x in model.layers]
             for model in self._models
         ]
-        return protocol.ExplorerOpened(layers=layers, widths=tuple(self.widths))
+        return exploration.ExplorerOpened(layers=layers, widths=tuple(self.widths))
 
     # What the search asks of its models (worker/explore/climb.py).
 
@@ -97,7 +98,7 @@ class Explorer:
 
     # What the driver asks.
 
-    def prepare(self, request: protocol.PrepareSearch) -> protocol.Done:
+    def prepare(self, request: exploration.PrepareSearch) -> protocol.Done:
         """Begin a search."""
         move = self._move(request)
         self._search = Search(
@@ -110,7 +111,7 @@ class Explorer:
         self._total = request.total
         return protocol.Done()
 
-    def search(self, request: protocol.SearchSeeds) -> protocol.SeedsSearched:
+    def search(self, request: exploration.SearchSeeds) -> exploration.SeedsSearched:
         """Lead the seeds from `start` to `stop` to differences; `keep` says which ones count."""
         assert self._search is not None
         start, stop = request.start, request.stop
@@ -125,7 +126,7 @@ class Explorer:
             lambda share: self._context.reach(request.done + int(share * count)),
         )
         self._found = found.inputs
-        return protocol.SeedsSearched(
+        return exploration.SeedsSearched(
             tried=found.tried,
             unmoved=found.unmoved,
             flat=found.flat,
@@ -140,20 +141,20 @@ class Explorer:
             before=tuple(found.before),
         )
 
-    def keep(self, request: protocol.KeepFinds) -> protocol.FindsKept:
+    def keep(self, request: exploration.KeepFinds) -> exploration.FindsKept:
         """Cover these of the inputs that the last search has found; the coverage so far."""
         began = time.process_time()
         if request.rows:
             self.cover([array[list(request.rows)] for array in self._found])
-        return protocol.FindsKept(cpu=time.process_time() - began, best=tuple(self._best))
+        return exploration.FindsKept(cpu=time.process_time() - began, best=tuple(self._best))
 
-    def ask(self, request: protocol.AskModels) -> protocol.ModelAnswers:
+    def ask(self, request: exploration.AskModels) -> exploration.ModelAnswers:
         """Each model's answers to the inputs sent along."""
-        return protocol.ModelAnswers(answers=tuple(self.answers(list(request.inputs))))
+        return exploration.ModelAnswers(answers=tuple(self.answers(list(request.inputs))))
 
-    def steepest(self, request: protocol.FindGradients) -> protocol.Gradients:
+    def steepest(self, request: exploration.FindGradients) -> exploration.Gradients:
         """Gradients of the weighted answers."""
-        return protocol.Gradients(gradients=self._weighted(request.inputs, request.weights))
+        return exploration.Gradients(gradients=self._weighted(request.inputs, request.weights))
 
     def _weighted(self, feeds: Sequence[Array], weights: Sequence[Array]) -> tuple[Array, ...]:
         parts = [
@@ -166,7 +167,7 @@ class Explorer:
         ]
         return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
-    def move(self, request: protocol.MoveInputs) -> protocol.InputsMoved:
+    def move(self, request: exploration.MoveInputs) -> exploration.InputsMoved:
         """Move all inputs once along the gradient of their weighted outputs."""
         assert self._search is not None
         now = list(request.inputs)
@@ -180,9 +181,9 @@ class Explorer:
                 self._search.moves, self._search.rules, now, gradients, seeds, memories, strict=True
             )
         )
-        return protocol.InputsMoved(inputs=moved)
+        return exploration.InputsMoved(inputs=moved)
 
-    def measure(self, request: protocol.MeasureCoverage) -> protocol.CoverageMeasured:
+    def measure(self, request: exploration.MeasureCoverage) -> exploration.CoverageMeasured:
         """Coverage of a test set, per model: rows that can be merged with those of other sets."""
         stored = [self._context.blobs.get(digest) for digest in request.stored]
         feeds = stored or list(request.inputs)
@@ -203,7 +204,7 @@ class Explorer:
             if request.total:
                 self._context.reach(request.done + min(start + self._batch, len(feeds[0])))
         assert merged is not None
-        return protocol.CoverageMeasured(models=tuple(merged))
+        return exploration.CoverageMeasured(models=tuple(merged))
 
     # How the models become programs.
 
@@ -271,7 +272,7 @@ class Explorer:
         size = next(n for n in _sizes(self._batch) if n >= count)
         return [np.concatenate([a, np.repeat(a[-1:], size - count, axis=0)]) for a in arrays]
 
-    def _move(self, request: protocol.PrepareSearch) -> Move:
+    def _move(self, request: exploration.PrepareSearch) -> Move:
         """The constraint of that name, or the user's own."""
         if request.script is None:
             return built_in(request.constraint)
@@ -323,7 +324,7 @@ def _rows(
     start: int,
     threshold: float,
     profile: tuple[Array, Array] | None,
-    request: protocol.MeasureCoverage,
+    request: exploration.MeasureCoverage,
 ) -> NeuronRows:
     """What is kept of a batch, one number per neuron."""
     scaled = np.nan_to_num(seen.scaled())

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Protocol
 
+from outvote.core import explore_protocol as explore
 from outvote.core import protocol as ask
 from outvote.core import zoo_protocol as zoo
 from outvote.core.arrays import Array
@@ -83,14 +84,14 @@ class KerasWorker:
             ask.AttemptLayer: self.attempt,
             ask.RebuildLayers: self.rebuild,
             ask.TellDefaults: self.defaults,
-            ask.OpenExplorer: self.open_explorer,
-            ask.PrepareSearch: lambda request: self._explorer.prepare(request),
-            ask.SearchSeeds: lambda request: self._explorer.search(request),
-            ask.KeepFinds: lambda request: self._explorer.keep(request),
-            ask.AskModels: lambda request: self._explorer.ask(request),
-            ask.FindGradients: lambda request: self._explorer.steepest(request),
-            ask.MoveInputs: lambda request: self._explorer.move(request),
-            ask.MeasureCoverage: lambda request: self._explorer.measure(request),
+            explore.OpenExplorer: self.open_explorer,
+            explore.PrepareSearch: lambda request: self._explorer.prepare(request),
+            explore.SearchSeeds: lambda request: self._explorer.search(request),
+            explore.KeepFinds: lambda request: self._explorer.keep(request),
+            explore.AskModels: lambda request: self._explorer.ask(request),
+            explore.FindGradients: lambda request: self._explorer.steepest(request),
+            explore.MoveInputs: lambda request: self._explorer.move(request),
+            explore.MeasureCoverage: lambda request: self._explorer.measure(request),
             zoo.BuildZooModel: self.build_zoo_model,
             zoo.TrainZooModel: self.train_zoo_model,
             zoo.LoadDataset: self.load_dataset,
@@ -229,12 +230,12 @@ class KerasWorker:
 
         return Session(model, request.inputs, compute)
 
-    def open_explorer(self, request: ask.OpenExplorer) -> ask.ExplorerOpened:
+    def open_explorer(self, request: explore.OpenExplorer) -> explore.ExplorerOpened:
         from outvote.dialects.keras.workers.keras3.explore import Explorer
 
         self._backend.set_wide(any(asks_for(model, "float64") for model in request.models))
         self._explorer = Explorer(self._context, self._backend, self._workshop, request)
-        opened: ask.ExplorerOpened = self._explorer.describe()
+        opened: explore.ExplorerOpened = self._explorer.describe()
         return opened
 
     def train(self, request: ask.TrainModel) -> ask.ModelTrained:

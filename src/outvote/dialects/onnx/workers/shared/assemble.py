@@ -33,7 +33,6 @@ from outvote.worker.names import named_once
 
 _INLINE_BYTES = 1 << 30  # of weights; protobuf ends at twice that
 _SMALL_BYTES = 1 << 20  # a weight that stays inside the protobuf in any case
-_PLAIN = (AttributeProto.INT, AttributeProto.FLOAT, AttributeProto.STRING)
 
 
 @dataclass(frozen=True)

@@ -72,7 +72,6 @@ def operator_from(schema: Any) -> Operator:
             AttributeSchema(name, found.type.name, found.required, _default(found))
             for name, found in sorted(schema.attributes.items())
         ),
-        least_inputs=schema.min_input,
     )
 
 
