@@ -145,6 +145,19 @@ def _mean_variance_normalization(call: NodeCall) -> list[Array]:
 _SEEN = 0.01  # 1e-9 is one last place of float32 beside it
 
 
+def _lrn(call: NodeCall) -> list[Array]:
+    """X / (bias + alpha / size * the sum of squares of channels near by) ^ beta."""
+    x, size = call.floats(), int(call.get("size"))
+    alpha, beta = call.get("alpha", float(np.float32(1e-4))), call.get("beta", 0.75)
+    channels = x.shape[1]
+    squares = [
+        (x[:, max(0, c - (size - 1) // 2) : c + size // 2 + 1] ** 2).sum(axis=1)
+        for c in range(channels)
+    ]
+    scale = call.get("bias", 1.0) + alpha / size * np.stack(squares, axis=1)
+    return [x / scale**beta]
+
+
 def _cumulated(formula: Callable[..., Array], first: float) -> Formula:
     def compute(call: NodeCall) -> list[Array]:
         x, axis = call.need(0), int(call.need(1).reshape(()))
@@ -218,6 +231,7 @@ OPERATORS: dict[str, Formula] = {
     "InstanceNormalization": _instance_normalization,
     "LayerNormalization": _layer_normalization,
     "MeanVarianceNormalization": _mean_variance_normalization,
+    "LRN": _lrn,
     "CumSum": _cumulated(np.cumsum, 0.0),
     "CumProd": _cumulated(np.cumprod, 1.0),
     "Einsum": _einsum,

@@ -25,7 +25,7 @@ def _dropout(call: NodeCall) -> list[Array]:
     if call.opset < 7 or (training is not None and bool(training)):
         raise Uncovered("Dropout in training")
     x = call.need(0)
-    return [x, np.ones(x.shape, bool)]
+    return [x, np.ones(x.shape, bool if call.opset >= 10 else x.dtype)]
 
 
 def _shape(call: NodeCall) -> list[Array]:
