@@ -66,9 +66,10 @@ dist: setup
 	rm -rf build dist
 	$(BIN)/python -m build --no-isolation --outdir dist .
 
-# The guides as a site, in site/. Warnings are errors.
+# The guides as a site, in site/. Warnings are errors. Search needs a server, as browsers have it.
 docs: setup
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+	@echo "To read it, with search: $(BIN)/python -m http.server -d site"
 
 setup: .venv/installed
 

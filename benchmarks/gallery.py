@@ -1,24 +1,28 @@
 """Takes the pictures of docs/gallery.md: planted faults, checked, and their reports in a browser.
 
+    make demo
     .venv/bin/python benchmarks/gallery.py
 
-Needs Chromium with chromedriver, Keras, JAX and the NumPy backend.
+Needs what the demo has written, Chromium with chromedriver, Keras, JAX and the NumPy backend.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 from selenium import webdriver
+from selenium.webdriver.support.ui import WebDriverWait
 
 from outvote import api
 
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "images"
+DEMO = ROOT / "demo-out" / "patched"
 _LAYERS = {
     "batchnorm_epsilon": "L.Conv2D(4, 3, name='conv'), L.BatchNormalization(name='norm'), L.ReLU()",
     "softmax_overflow": "L.Flatten(), L.Dense(5, name='wide'), L.Rescaling(500.0), L.Softmax()",
@@ -31,17 +35,26 @@ keras.Sequential([keras.Input((8, 8, 1)), {layers}]).save({path!r})
 
 
 def main() -> None:
+    if not (DEMO / "report.html").is_file():
+        sys.exit(f"{DEMO} holds no report: run `make demo` first")
     options = webdriver.ChromeOptions()
-    for argument in ("--headless=new", "--no-sandbox", "--window-size=1100,900"):
+    for argument in ("--headless=new", "--no-sandbox", "--hide-scrollbars"):
         options.add_argument(argument)
-    browser = webdriver.Chrome(options=options)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        for fault, layers in _LAYERS.items():
-            out = _checked(fault, layers, folder)
+    driver = webdriver.ChromeService(shutil.which("chromedriver"))
+    browser = webdriver.Chrome(options=options, service=driver)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
+        checked = {fault: _checked(fault, _LAYERS[fault], folder) for fault in _LAYERS}
+        for name, out in {"finding": DEMO, **checked}.items():
+            browser.set_window_size(1100, 1600 if out == DEMO else 900)  # with the map, once
             browser.get((out / "report.html").as_uri())
-            browser.save_screenshot(str(IMAGES / f"{fault}.png"))
+            WebDriverWait(browser, 60).until(_drawn)
+            browser.save_screenshot(str(IMAGES / f"{name}.png"))
     browser.quit()
+
+
+def _drawn(browser: webdriver.Chrome) -> bool:
+    return bool(browser.execute_script("return window.outvote && outvote.ready"))
 
 
 def _checked(fault: str, layers: str, folder: Path) -> Path:
