@@ -5,6 +5,7 @@
     python benchmarks/ground_truth.py --only lstm_gate_order,jit_tanh
     python benchmarks/ground_truth.py --family geometry
     python benchmarks/ground_truth.py --clean               # false bugs: zoo, keras.applications
+    python benchmarks/ground_truth.py --clean --oracle metamorphic --targets torch
     python benchmarks/ground_truth.py --rounding 500        # false bugs: random deep models
     python benchmarks/ground_truth.py --minimiser           # findings inside ResNet50
 
@@ -95,6 +96,8 @@ def main() -> None:
     parser.add_argument("--rounding", type=int, metavar="N")
     parser.add_argument("--first", type=int, default=1, help="for --rounding: the first number")
     parser.add_argument("--minimiser", action="store_true")
+    parser.add_argument("--oracle", default="", help="for --clean: metamorphic")
+    parser.add_argument("--targets", help="for --clean: instead of the released ones")
     parser.add_argument("--models", help="for --clean: names, with commas between")
     parser.add_argument("--out", type=Path, help="keep findings and reports there")
     options = parser.parse_args()
@@ -104,7 +107,9 @@ def main() -> None:
         if options.clean:
             from ground_truth_clean import run_clean
 
-            run_clean(out, options.models.split(",") if options.models else None)
+            names = options.models.split(",") if options.models else None
+            targets = options.targets.split(",") if options.targets else BACKENDS
+            run_clean(out, names, options.oracle, targets)
         elif options.rounding is not None:
             from ground_truth_rounding import run_rounding
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,9 @@ from outvote.run.pool import Pool
 _FINDINGS = Path(__file__).parent.parent / "docs" / "findings.md"
 
 
-def run_clean(out: Path, names: list[str] | None) -> None:
+def run_clean(
+    out: Path, names: list[str] | None, oracle: str = "", backends: Sequence[str] = BACKENDS
+) -> None:
     """Check every model on the released targets; print each `bug`, and how many are false."""
     known = known_bugs()
     false = bugs = 0
@@ -26,7 +29,7 @@ def run_clean(out: Path, names: list[str] | None) -> None:
     with open_pool() as pool:
         for place, name in enumerate(wanted):
             began = time.monotonic()
-            result = check_clean(pool, name, out)
+            result = check_clean(pool, name, out, oracle, backends)
             called = [f for f in result["findings"] if f["triage"] == "bug"]
             listed = [is_known(finding, known) for finding in called]
             bugs, false = bugs + len(called), false + listed.count(False)
@@ -35,6 +38,9 @@ def run_clean(out: Path, names: list[str] | None) -> None:
                 f"[{place + 1} of {len(wanted)}]",
                 flush=True,
             )
+            if result["relations"]:
+                told = (f"{row['relation']} {row['asked']}" for row in result["relations"])
+                print(f"    asked: {', '.join(told)}", flush=True)
             for finding, is_listed in zip(called, listed, strict=True):
                 print(f"    {'listed' if is_listed else 'FALSE'}: {finding['title']}", flush=True)
     print(
@@ -42,13 +48,15 @@ def run_clean(out: Path, names: list[str] | None) -> None:
     )
 
 
-def check_clean(pool: Pool, name: str, out: Path) -> dict[str, Any]:
-    """What a check of one model on the released targets says."""
+def check_clean(
+    pool: Pool, name: str, out: Path, oracle: str = "", backends: Sequence[str] = BACKENDS
+) -> dict[str, Any]:
+    """What a check of one model on the released targets says; with an oracle one is enough."""
     model, data = model_files(pool, name)
     folder = out / "clean" / name
     folder.mkdir(parents=True)
-    targets = tuple(BUILT_IN[backend] for backend in BACKENDS)
-    return check_model(pool, targets, model, data, folder, count=2)
+    targets = tuple(BUILT_IN[backend] for backend in backends)
+    return check_model(pool, targets, model, data, folder, count=2, oracle=oracle)
 
 
 def model_files(pool: Pool, name: str) -> tuple[Path, Path | None]:

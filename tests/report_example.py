@@ -89,6 +89,7 @@ def crash() -> Data:
         | {
             "fingerprint": "c4a5c4a5c4a5",
             "kind": "crash",
+            "relation": None,
             "title": "openvino crashes in Conv2D",
             "reason": "The process died with signal 11 twice in a row; 3 targets run the model.",
             "targets": ["openvino"],
@@ -194,6 +195,7 @@ def result(
         "clusters": [],
         "version_matrix": None,
         "twins": [],
+        "relations": [],
         "examples": [],
     }
 
@@ -276,6 +278,7 @@ def bug(localization: Data | None) -> Data:
     return {
         "fingerprint": "9f2c5a7be013",
         "kind": "inconsistency",
+        "relation": None,
         "title": "patched is outvoted in BatchNormalization",
         "reason": "tensorflow, jax, torch and openvino agree within 4.1e-05; patched differs from "
         "each of them by 0.73, and the layer alone, fed with the same tensors, differs too.",

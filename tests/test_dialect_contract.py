@@ -29,6 +29,7 @@ OPTIONAL = {
     "widen": port.Widening,
     "mutate": port.Mutation,
     "bulk": port.Bulk,
+    "relations": port.Relations,
     "reductions": port.Reductions,
     "script": port.Script,
     "specification": port.Specification,

@@ -153,3 +153,12 @@ def test_a_drawn_model_shows_no_bug_that_is_not_listed(
     findings = check_clean(released, name, tmp_path)["findings"]
     false = [f["title"] for f in findings if f["triage"] == "bug" and not is_known(f, known)]
     assert not false, told(WORD, false)
+
+
+@pytest.mark.frameworks
+def test_a_drawn_model_keeps_every_relation(released: Pool, tmp_path: Path) -> None:
+    """One library alone, held against itself."""
+    name = drawn_models(WORD)[0]
+    result = check_clean(released, name, tmp_path, "metamorphic", ["torch"])
+    assert {row["relation"] for row in result["relations"]} >= {"alone", "order", "saved"}
+    assert not result["findings"], told(WORD, [f["title"] for f in result["findings"]])

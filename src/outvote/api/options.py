@@ -34,6 +34,7 @@ class CheckOptions(_Worker, total=False):
     allow_nan: bool
     allow_empty: bool
     every_layer: bool
+    oracle: str
     count: int
     dim: Mapping[str, int]
     batch_size: int
@@ -66,6 +67,7 @@ class FuzzOptions(_Worker, total=False):
     jobs: int
     inputs: int
     rules: Names
+    oracle: str
     mad_threshold: float
     breed_known: bool
     find_links: Texts

@@ -79,7 +79,13 @@ def _floor(moves: Mapping[str, Sequence[Sequence[Array]]]) -> list[Array]:
     ]
 
 
-def asking(pool: Pool, model: Model, inputs: Sequence[Array], instruments: Sequence[str]) -> Ask:
+def asking(
+    pool: Pool,
+    model: Model,
+    inputs: Sequence[Array],
+    instruments: Sequence[str],
+    exact: bool = False,
+) -> Ask:
     """Runs a model, all inputs in one batch: in smaller ones a target may give other results."""
     slow = any(pool.targets[name].compiles_slowly for name in instruments)
 
@@ -91,6 +97,7 @@ def asking(pool: Pool, model: Model, inputs: Sequence[Array], instruments: Seque
             inputs=tuple(pool.blobs.put(array) for array in moved),
             batch=max(1, count_of(inputs, [item.batch for item in model.inputs])),
             jitter=None if slow else seed,
+            exact=exact,
             steps=len(model.layers),
         )
 

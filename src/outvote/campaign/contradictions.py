@@ -6,6 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from outvote.bench.bench import Bench
+from outvote.bench.exact import reference_of
 from outvote.bench.noise import asking, measured
 from outvote.campaign.investigate import Conclusion
 from outvote.campaign.oracle import Judged
@@ -17,7 +18,6 @@ from outvote.core.outputs import Outputs
 from outvote.core.specimen import Specimen
 from outvote.findings.finding import Finding
 from outvote.judge.observation import kind_of
-from outvote.triage.exact import reference_of
 
 _ANSWER = "the known answer"
 

@@ -101,7 +101,7 @@ def equipped(job: FuzzJob, pool: Pool, store: Store, out: Path) -> Equipment:
     runner = Runner(pool, names, keep=job.keep_outputs)
     investigator = Investigator(runner, job.targets, job.settings, job.minimise)
     stopwatch = Stopwatch(runner, pool.targets)
-    lab = Lab(investigator, created(runner, pool.targets), stopwatch, job.settings)
+    lab = Lab(investigator, created(runner, pool.targets, job.oracle), stopwatch, job.settings)
     keeper = Keeper(pool, store, out, targets, hellos, lambda: totals.seconds)
     read = read_seeds(pool, job)
     tools = tools_for(job.dialect, pool, reader(job.targets).name)

@@ -19,7 +19,7 @@ from outvote.campaign.runner import ModelRun, Runner
 from outvote.campaign.seeds import Seed
 from outvote.core.case import Case
 from outvote.core.cuts import one_layer
-from outvote.core.dialect import dialect
+from outvote.core.dialect import signature
 from outvote.core.model import Layer, Model, digest_of
 from outvote.core.protocol import CloseSession
 from outvote.core.states import State
@@ -255,12 +255,6 @@ class Investigator:
         if found.layer is not None:
             guilty = self._guilty.setdefault(signature(self._spoken, found.layer), {})
             guilty[told.fingerprint] = told.targets
-
-
-def signature(spoken: str, layer: Layer) -> str:
-    """Layers that would show the same fault: same kind, same parameters."""
-    known = dialect(spoken).layers
-    return digest_of(layer.kind, known.parameters(layer), known.dtype(layer))
 
 
 def _key(seed: Seed, model: Model, names: Iterable[str]) -> str:

@@ -57,6 +57,7 @@ class FuzzJob:
     keep_outputs: bool = True  # incremental execution: workers keep layers' outputs
     generation: int = _GENERATION  # mutants that are asked for before the strategy is told
     rules: tuple[str, ...] = ()  # all, if none is named
+    oracle: str = ""  # one that is used where it is asked for
     search: str = "genetic"  # or "gradient": how AUDEE's search moves inputs
     genetic: GeneticSettings = field(default_factory=GeneticSettings)
     memory_limit: int = 3 << 30  # a worker above it is replaced by a fresh one
@@ -94,6 +95,7 @@ class FuzzJob:
             "breed_known": self.breed_known,
             "generation": self.generation,
             "rules": list(self.rules),
+            "oracle": self.oracle,
             "search": self.search,
             "genetic": asdict(self.genetic),
             "minimise": self.minimise,
@@ -120,6 +122,7 @@ class FuzzJob:
             breed_known=data["breed_known"],
             generation=data["generation"],
             rules=tuple(data["rules"]),
+            oracle=data.get("oracle", ""),
             search=data.get("search", "genetic"),
             genetic=GeneticSettings(**data.get("genetic", {})),
             minimise=data.get("minimise", FuzzJob.minimise),

@@ -89,6 +89,14 @@ def add_count(group: Group, text: str = "use the first N inputs") -> None:
     group.add_argument("--count", type=values.positive, metavar="N", help=text)
 
 
+def add_oracle(group: Group) -> None:
+    group.add_argument(
+        "--oracle",
+        choices=("metamorphic",),
+        help="also hold every target against itself; one target is enough",
+    )
+
+
 # Where it runs.
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from outvote.core.errors import UsageError
 from outvote.core.given import require_file
+from outvote.core.model import Layer, digest_of
 from outvote.core.parts import (
     Bulk,
     Draws,
@@ -28,6 +29,7 @@ from outvote.core.parts import (
     Reductions,
     Reference,
     Regions,
+    Relations,
     Script,
     Specification,
     Targets,
@@ -111,6 +113,10 @@ class Dialect:
         return cast(Specification | None, self._optional("specification"))
 
     @property
+    def relations(self) -> Relations | None:
+        return cast(Relations | None, self._optional("relations"))
+
+    @property
     def regions(self) -> Regions | None:
         return cast(Regions | None, self._optional("regions"))
 
@@ -148,6 +154,12 @@ def dialect(name: str) -> Dialect:
     if name not in known:
         raise UsageError(f"there is no dialect {name!r}; there are {', '.join(known)}")
     return Dialect(name)
+
+
+def signature(spoken: str, layer: Layer) -> str:
+    """Layers that would show the same fault: same kind, same parameters."""
+    known = dialect(spoken).layers
+    return digest_of(layer.kind, known.parameters(layer), known.dtype(layer))
 
 
 def dialects() -> list[Dialect]:

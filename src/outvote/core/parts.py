@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from outvote.bench.relation import Relation
     from outvote.core.arrays import Array
     from outvote.core.blobs import BlobStore
     from outvote.core.model import Input, Layer, Model, Ref, Weight
@@ -242,6 +243,16 @@ class Specification(Protocol):
 
     def link(self, layer: Layer) -> str | None:
         """The page about such a layer; None where there is none."""
+        ...
+
+
+class Relations(Protocol):
+    """`relations`: other ways to the same result that only such models have."""
+
+    def own_relations(self) -> Mapping[str, Relation]: ...
+
+    def couples_instances(self, layer: Layer) -> bool:
+        """Whether what a layer gives for one instance depends on the others, as it should."""
         ...
 
 

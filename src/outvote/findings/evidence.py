@@ -48,8 +48,10 @@ def write_finding(
     folder.mkdir(parents=True, exist_ok=True)
     specimen = _specimen(finding)
     wing = dialect(finding.dialect)
-    text = wing.script.script(finding, targets, pool, folder) if wing.script else None
-    short = wing.script.short(finding, targets, pool) if wing.script else None
+    # Scripts compare targets: what one breaks by itself is shown by the command in its text.
+    script = None if finding.relation else wing.script
+    text = script.script(finding, targets, pool, folder) if script else None
+    short = script.short(finding, targets, pool) if script else None
     (folder / "report.md").write_text(issue_text(finding, hellos, text, short), encoding="utf-8")
     if specimen is None:
         return None

@@ -65,6 +65,7 @@ class Finding:
     localization: Localization | None = None
     detail: str = ""
     proof: Proof | None = None
+    relation: str = ""  # that the accused breaks, where it was held against itself
 
     @property
     def met(self) -> FindingMet:
@@ -85,8 +86,8 @@ class Finding:
         if self.proof is None or cause is None or found is None:
             return False
         known = dialect(self.dialect).layers
-        alike = (self.kind, self.library, known.dtype(cause))
-        if alike != (other.kind, other.library, known.dtype(found)):
+        alike = (self.kind, self.relation, self.library, known.dtype(cause))
+        if alike != (other.kind, other.relation, other.library, known.dtype(found)):
             return False
         if other._reads is not None and self._reads != other._reads:
             return False
@@ -144,7 +145,8 @@ class Finding:
         dtype = dialect(self.dialect).layers.dtype(cause) if cause else None
         matter = _classes(self.proof.matter) if self.proof else None
         types = f"{dtype} of {self._reads}" if self._reads else dtype
-        return digest_of(self.kind, who, layer_kind, matter, types)[:12]
+        broken = [self.relation] if self.relation else []
+        return digest_of(self.kind, who, layer_kind, matter, types, *broken)[:12]
 
 
 def _complaint(finding: Finding) -> str:

@@ -20,6 +20,7 @@ def finding_result(finding: Finding, model: Model, repros: Mapping[str, str]) ->
     return {
         "fingerprint": finding.fingerprint,
         "kind": finding.kind,
+        "relation": finding.relation or None,
         "title": finding.title,
         "reason": finding.reason,
         "targets": list(finding.targets),

@@ -38,12 +38,15 @@ def _built_in() -> dict[str, Target]:
 
 
 def choose(
-    names: Iterable[str] | None, known: Mapping[str, Target], default: Sequence[str] = ()
+    names: Iterable[str] | None,
+    known: Mapping[str, Target],
+    default: Sequence[str] = (),
+    fewest: int = 2,
 ) -> list[Target]:
     """The targets a user asked for; without a wish, the default ones that are installed."""
     if names is None:
         found = [known[name] for name in default if not missing_packages(known[name])]
-        if len(found) < 2:
+        if len(found) < fewest:
             raise UsageError(
                 f"a comparison needs two targets, and {len(found)} of the default ones "
                 f"({', '.join(default)}) are installed; {_two_at_least(found, known, default)}"
@@ -74,10 +77,10 @@ def _two_at_least(
 
 
 def choose_for(
-    wing: Dialect, names: Iterable[str] | None, config: Config = NO_CONFIG
+    wing: Dialect, names: Iterable[str] | None, config: Config = NO_CONFIG, fewest: int = 2
 ) -> list[Target]:
     """The targets for models of that dialect."""
-    return choose(names, known_targets(config, wing), wing.targets.DEFAULT)
+    return choose(names, known_targets(config, wing), wing.targets.DEFAULT, fewest)
 
 
 def with_twins(

@@ -172,7 +172,7 @@ class Examiner:
             return seen.distance >= NEAR * first.distance
 
         upright = [n for n in first.outputs if n not in first.vote.outvoted]
-        tools = _Tools(self.bench, self._builder_of(upright or list(first.outputs) or names))
+        tools = Workbench(self.bench, self._builder_of(upright or list(first.outputs) or names))
         return minimise(specimen, shows, tools, self.seconds)
 
     def _focused(self, specimen: Specimen, seen: Observation, side: Sequence[str]) -> Observation:
@@ -303,7 +303,7 @@ class Examiner:
         inner = {item.name for item in whole.model.inputs}
         for name in names:
             hidden = [n for n in layer.inputs if n not in inner]
-            states = _Tools(self.bench, name).tensors(whole, hidden)
+            states = Workbench(self.bench, name).tensors(whole, hidden)
             states |= {
                 item.name: [State.fed(array, item)]
                 for item, array in zip(whole.model.inputs, whole.inputs, strict=True)
@@ -327,7 +327,7 @@ def _outputs(finding: Finding) -> int:
 
 
 @dataclass(frozen=True)
-class _Tools:
+class Workbench:
     """A worker as the minimiser needs it."""
 
     bench: Bench

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from outvote.bench.bench import Bench
+from outvote.bench.exact import reference_of
 from outvote.bench.noise import moves_only, nudged
 from outvote.core.arrays import Array
 from outvote.core.dialect import Dialect, dialect
@@ -33,7 +34,6 @@ from outvote.judge.tolerance import (
     layer_tolerance,
 )
 from outvote.triage.differences import Difference, listed
-from outvote.triage.exact import reference_of
 
 _REFERENCE = "an independent NumPy computation in float64"
 

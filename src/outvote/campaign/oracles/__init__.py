@@ -2,7 +2,8 @@
 
 A file has `NAME`; `TITLE`, what it sees, in a few words; and `create`, which is given who runs
 models and the targets by name, and makes a `CampaignOracle`. The campaign shows it every mutant,
-and tells a finding once by its fingerprint, however often it comes.
+and tells a finding once by its fingerprint, however often it comes. One that has `IF_ASKED` is
+used with `--oracle NAME` alone.
 """
 
 from __future__ import annotations
@@ -34,6 +35,12 @@ def all_oracles() -> dict[str, Any]:
     return {module.NAME: module for module in modules_in(__name__)}
 
 
-def created(runner: Runner, targets: Mapping[str, Target]) -> tuple[CampaignOracle, ...]:
-    """One of each, for one campaign."""
-    return tuple(module.create(runner, targets) for module in all_oracles().values())
+def created(
+    runner: Runner, targets: Mapping[str, Target], asked: str
+) -> tuple[CampaignOracle, ...]:
+    """One of each, for one campaign; those that cost more than they must only if asked for."""
+    return tuple(
+        module.create(runner, targets)
+        for name, module in all_oracles().items()
+        if name == asked or not getattr(module, "IF_ASKED", False)
+    )

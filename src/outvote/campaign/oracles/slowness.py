@@ -6,12 +6,13 @@ from collections import deque
 from collections.abc import Mapping
 from statistics import median
 
-from outvote.campaign.investigate import Conclusion, signature
+from outvote.campaign.investigate import Conclusion
 from outvote.campaign.oracle import Judged
 from outvote.campaign.performance.drift import slow_targets
 from outvote.campaign.performance.stopwatch import slowest_layer
 from outvote.campaign.runner import ModelRun, Runner, inside
 from outvote.campaign.seeds import Seed
+from outvote.core.dialect import signature
 from outvote.core.model import Model
 from outvote.core.target import Target
 from outvote.findings.finding import Finding

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -33,6 +34,7 @@ class Checked:
     findings: list[Finding] = field(default_factory=list)
     repros: dict[str, str] = field(default_factory=dict)  # script of a fingerprint, once written
     warnings: list[str] = field(default_factory=list)
+    relations: Counter[str] = field(default_factory=Counter)  # how often each was asked for
     peaks: dict[str, int] = field(default_factory=dict)
 
     @property

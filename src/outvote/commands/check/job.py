@@ -34,6 +34,7 @@ class Job:
     jobs: int | None = None
     links: tuple[str, ...] = ()  # folders or pages of wheels, for environments
     every_layer: bool = False  # compare hidden layers even where the outputs agree
+    oracle: str = ""  # "metamorphic": every target is held against itself, too
     minimise: float = 20.0  # seconds to make one finding small; 0: leave findings as they are
     confirm: int = 0  # fresh workers in which every finding must show again
     out: Path | None = None  # where the reports go

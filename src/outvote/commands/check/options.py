@@ -28,6 +28,8 @@ examples:
       an ONNX graph on ONNX Runtime, OpenVINO, OpenCV and the reference (docs/onnx.md)
   outvote check model.onnx --twins simplified,fp16,int8
       the same graph as tools have transformed it: where do they spoil it?
+  outvote check model.keras --targets numpy --oracle metamorphic
+      one target held against itself: batches, masks, formats, types, saved and loaded
   outvote check model.keras --known known.toml --fail-on bug
       in CI: exit 1 only for bugs that known.toml does not list (docs/gate.md)
 """
@@ -65,6 +67,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--every-layer", action="store_true", help="compare hidden layers even if outputs agree"
     )
+    blocks.add_oracle(parser)
     blocks.add_count(parser)
     parser.add_argument(
         "--dim",
@@ -135,7 +138,8 @@ def job_of(options: argparse.Namespace) -> Job:
     config = blocks.config_of(options)
     gate = blocks.gate_of(options, config.folder)
     wing = dialect_of(options.model)
-    targets = choose_for(wing, options.targets, config)
+    fewest = 1 if options.oracle else 2
+    targets = choose_for(wing, options.targets, config, fewest)
     return Job(
         model=options.model,
         targets=tuple(with_twins(targets, options.twins, known_targets(config, wing))),
@@ -162,6 +166,7 @@ def job_of(options: argparse.Namespace) -> Job:
         jobs=options.jobs,
         links=tuple(options.find_links),
         every_layer=options.every_layer,
+        oracle=options.oracle or "",
         minimise=options.minimise,
         confirm=options.confirm,
         out=options.out,

@@ -68,6 +68,9 @@ def check_result(checked: Checked) -> dict[str, Any]:
         "clusters": _clusters(unique, checked.findings),
         "version_matrix": version_matrix(checked.job.targets, checked.runs, comparisons, unique),
         "twins": twins_result(checked),
+        "relations": [
+            {"relation": name, "asked": count} for name, count in sorted(checked.relations.items())
+        ],
         "examples": _examples(case, checked),
     }
 
@@ -83,6 +86,9 @@ def summary(checked: Checked) -> str:
         more = f" ({len(real)} findings in all)" if len(real) > 1 else ""
         return f"{real[0].title}{more}."
     told = f"{len(finished)} targets agree on {count} input{'s' * (count != 1)}"
+    if checked.relations:
+        kept = f"{len(checked.relations)} relations hold, asked {checked.relations.total()} times"
+        told = f"{told}; {kept}" if len(finished) > 1 else f"On {finished[0]} {kept}"
     if checked.explained or checked.findings:
         return f"{told}, up to rounding."
     gaps = [name for name, run in checked.runs.items() if not run.ok]

@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from outvote.bench.bench import Bench
 from outvote.bench.feigned import without_feigned
 from outvote.bench.noise import NoiseFloor, choose_instruments, measure_noise
 from outvote.bench.reader import case_run, helpers, start_targets
@@ -42,6 +43,9 @@ from outvote.run.watch import Watch, silent
 from outvote.targets.environments.provide import Announce, provide, unseen
 from outvote.triage.confirm import confirmed
 from outvote.triage.examine import Examiner
+from outvote.triage.relate import Relater
+
+_RELATED = 4  # inputs on which targets are held against themselves
 
 
 def run(job: Job, view: View = UNSEEN) -> dict[str, Any]:
@@ -102,7 +106,7 @@ class Check:
         With a case there is no model to read.
         """
         names = [target.name for target in job.targets]
-        if len(names) < 2:
+        if len(names) < 2 and not (names and job.oracle):
             raise UsageError(
                 f"a comparison needs two targets; received {', '.join(names) or 'none'}, "
                 "name more with --targets"
@@ -144,6 +148,8 @@ class Check:
         checked.findings = [self.own_precision(finding) for finding in checked.findings]
         if self.job.minimise > 0 and any(f.triage != "precision" for f in checked.findings):
             self.examine()
+        if self.job.oracle:
+            self.relate()
 
     def stop(self) -> None:
         """End early: what has finished is compared, nothing more is asked."""
@@ -188,7 +194,8 @@ class Check:
         if not all(run.ok for run in checked.runs.values()):
             with self.watch("Localising failures", self.pool, list(self.targets)):
                 checked.findings += self.blame.failures(checked.runs)
-        _require_comparison(checked)
+        if not self.job.oracle:
+            _require_comparison(checked)
 
     def explain(self, unclear: Sequence[Comparison]) -> None:
         """Rounding or not, and if not, whose and where.
@@ -312,6 +319,22 @@ class Check:
         if job.confirm > 0:
             with self.watch("Confirming in fresh workers", self.pool, list(ran)):
                 checked.findings = confirmed(examiner.bench, checked.findings, job.confirm)
+
+    def relate(self) -> None:
+        """Hold every target against itself, on a few inputs."""
+        job, checked, data = self.job, self.checked, self.case.data
+        bench = Bench(self.pool, self.targets, job.settings)
+        relater = Relater(bench, job.minimise, job.confirm, checked.relations)
+        few = data.take(range(min(_RELATED, data.count)))
+        names = list(checked.outputs)
+        with self.watch("Holding targets against themselves", self.pool, names):
+            for name in names:
+                checked.findings += relater.of_model(name, self.case.model, few)
+        if not checked.relations and len(names) < 2:
+            raise UsageError(
+                f"--oracle {job.oracle}: no relation has a meaning for this model on {names[0]}, "
+                "so nothing was compared; add targets with --targets"
+            )
 
     def write_evidence(self, out: Path) -> None:
         """A folder per finding, with its repro script where there is one."""

@@ -35,6 +35,8 @@ examples:
       single layers of every kind on tiny seeds: the quickest way to what one layer shows
   outvote fuzz onnx:lenet5 onnx:Conv --targets onnxruntime,opencv,onnx-reference
       ONNX: a model of the zoo exported, and ONNX' node tests of an operator, with their answers
+  outvote fuzz --strategy layers --targets torch --oracle metamorphic --budget 10m
+      one library alone, held against itself
   outvote fuzz --resume baseline --budget 2000
       go on with a campaign that was stopped, or wants more
   outvote fuzz lenet5 --budget 20m --known known.toml --fail-on bug
@@ -92,6 +94,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--rules", type=values.names, metavar="LA,GF,...", help="default: all of the strategy"
     )
+    blocks.add_oracle(parser)
     blocks.add_mad_threshold(parser, 0.4)
     parser.add_argument(
         "--breed-known",
@@ -187,6 +190,7 @@ def _campaign(options: argparse.Namespace) -> NewCampaign:
         mad_threshold=options.mad_threshold,
         breed_known=options.breed_known,
         rules=tuple(options.rules or ()),
+        oracle=options.oracle or "",
         minimise=options.minimise,
         confirm=options.confirm,
         search=options.search,
@@ -258,7 +262,8 @@ def _targets(options: argparse.Namespace, wing: Dialect, config: Config) -> list
 
     known = known_targets(config, wing)
     quick = [n for n in wing.targets.SEARCHED if not missing_packages(known[n])]
-    return choose(options.targets, known, quick if len(quick) > 1 else wing.targets.DEFAULT)
+    default = quick if len(quick) > 1 else wing.targets.DEFAULT
+    return choose(options.targets, known, default, 1 if options.oracle else 2)
 
 
 def _seed_names(options: argparse.Namespace) -> list[str]:

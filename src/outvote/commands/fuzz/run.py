@@ -64,7 +64,7 @@ def start(
     check_files(job.seeds)
     chosen_rules(job.rules, job.dialect)
     rules_of(job)
-    if len(job.targets) < 2:
+    if len(job.targets) < 2 and not job.oracle:
         raise UsageError(
             f"a comparison needs two targets; received {', '.join(t.name for t in job.targets)}"
         )

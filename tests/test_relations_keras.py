@@ -1,0 +1,117 @@
+"""`--oracle metamorphic` on Keras itself: one target alone, with and without planted faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from outvote.commands.check.checked import Checked
+from outvote.commands.check.job import Job
+from outvote.commands.check.run import check_in
+from outvote.dialects.keras.targets import BUILT_IN
+from outvote.relations import all_relations
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
+
+pytestmark = pytest.mark.frameworks
+PLANTED = Path(__file__).with_name("planted_relations.py")
+COMPILED = """
+'''What is compiled gives other numbers.'''
+import jax
+from keras.src import backend
+
+released = backend.nn.softplus
+def softplus(x):
+    return released(x) * (0.9 if isinstance(x, jax.core.Tracer) else 1.0)
+backend.nn.softplus = softplus
+"""
+
+# relation: a layer of that name, which is guilty, and the shape of its input. No two are alike:
+# a worker keeps equal layers, whatever their names.
+MODELS = {
+    "alone": ('layers.Dense(3, name="alone")', (4,)),
+    "order": ('layers.Dense(5, name="order")', (4,)),
+    "wider": ('layers.Activation("tanh", dtype="float16", name="wider")', (4,)),
+    "linear": ('layers.Dense(6, name="linear")', (4,)),
+    "idle": ('layers.Dropout(0.5, name="idle")', (4,)),
+    "channels": ('layers.Conv2D(3, 2, padding="same", name="channels")', (4, 4, 2)),
+    "padding": ('layers.GRU(3, name="padding")', (4, 3)),
+    "config": ('layers.LeakyReLU(0.05, name="config")', (4,)),
+    "saved": ('layers.Dense(7, name="saved")', (4,)),
+}
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """NumPy and JAX as they are and with faults; torch reads the models."""
+    script = tmp_path_factory.mktemp("planted") / "compiled.py"
+    script.write_text(COMPILED)
+    planted = [
+        replace(BUILT_IN["numpy"], name="planted-numpy", setup=PLANTED),
+        replace(BUILT_IN["jax"], name="planted-jax", setup=script),
+    ]
+    released = [BUILT_IN[name] for name in ("numpy", "jax", "torch")]
+    with LocalPool([*released, *planted]) as found:
+        yield found
+
+
+def checked(
+    pool: Pool, path: Path, name: str, shape: tuple[int, ...], out: Path | None = None
+) -> Checked:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(4, *shape)).astype(np.float32)
+    job = Job(path, (pool.targets[name],), data={"x": x}, oracle="metamorphic", minimise=3)
+    return check_in(pool, job, out=out)
+
+
+def test_every_relation_has_its_planted_fault() -> None:
+    assert {*MODELS, "compiled"} == set(all_relations("keras"))
+
+
+@pytest.mark.parametrize("relation", MODELS)
+def test_a_planted_fault_is_found_by_its_relation(
+    relation: str, pool: Pool, keras_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    layer, shape = MODELS[relation]
+    path = keras_file(f"model = keras.Sequential([keras.Input({shape}), {layer}])")
+    honest = checked(pool, path, "numpy", shape)
+    assert honest.relations[relation] >= 1
+    assert honest.findings == []
+    found = checked(pool, path, "planted-numpy", shape, tmp_path)
+    broken = {finding.relation: finding for finding in found.findings}
+    assert relation in broken
+    finding = broken[relation]
+    assert (finding.accused, finding.triage) == ("planted-numpy", "bug")
+    assert finding.layer is not None
+    assert finding.layer.name == relation
+    told = (tmp_path / "findings" / finding.fingerprint / "report.md").read_text()
+    assert "--oracle metamorphic" in told
+
+
+def test_what_is_compiled_is_held_against_what_is_not(
+    pool: Pool, keras_file: Callable[..., Path]
+) -> None:
+    path = keras_file(
+        "model = keras.Sequential([keras.Input((4,)), layers.Activation('softplus', name='c')])"
+    )
+    honest = checked(pool, path, "jax", (4,))
+    assert honest.relations["compiled"] == 1
+    assert honest.findings == []
+    (finding,) = checked(pool, path, "planted-jax", (4,)).findings
+    assert (finding.relation, finding.accused) == ("compiled", "planted-jax")
+
+
+def test_layers_that_work_along_the_batch_are_not_asked_about_it(
+    pool: Pool, keras_file: Callable[..., Path]
+) -> None:
+    path = keras_file(
+        "model = keras.Sequential([keras.Input((3,)), layers.Softmax(axis=0, name='s')])"
+    )
+    found = checked(pool, path, "numpy", (3,))
+    assert found.findings == []
+    assert not {"alone", "order"} & set(found.relations)
+    assert found.relations["saved"] == 1
