@@ -224,6 +224,29 @@ def test_every_target_is_told_by_its_environment(here: Here, tmp_path: Path) -> 
     assert set(defined["RUNNERS"]) == {told[name]["RUNTIME"] for name in told}
 
 
+@pytest.mark.parametrize(
+    ("triage", "accused", "shown"),
+    [
+        ("bug", "opencv", ["opencv", NAME]),
+        ("bug", NAME, [NAME, "onnxruntime"]),
+        ("unknown", None, ["onnxruntime", "openvino:onnx", "opencv", NAME]),
+    ],
+)
+def test_the_accused_and_one_that_is_right_are_enough(
+    here: Here, triage: str, accused: str | None, shown: list[str]
+) -> None:
+    targets = {n: BUILT_IN[n] for n in ("onnxruntime", "openvino:onnx", "opencv", NAME)}
+    finding = finding_of(here, made.recurrent_net(), [np.ones((7, 2, 3), np.float32)])
+    assert finding.proof is not None
+    right = next(iter(finding.proof.observed.outputs.values()))
+    seen = replace(finding.proof.observed, outputs=dict.fromkeys(targets, right))
+    wrong = (accused,) if accused else ()
+    finding = replace(finding, triage=triage, accused=accused, targets=wrong)
+    finding = finding.but(proof=replace(finding.proof, observed=seen))
+    defined = parts_of(text_of(here, finding, targets), here.context.folder)
+    assert list(defined["TARGETS"]) == shown
+
+
 # The verdict of a script
 
 

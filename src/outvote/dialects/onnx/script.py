@@ -17,7 +17,7 @@ from outvote.core.target import Target
 from outvote.dialects.onnx.nouns.node import WEIGHT, operator_of, origin_of, tensors_of
 from outvote.dialects.onnx.nouns.types import CODES, is_narrow
 from outvote.findings.answer import right_answer
-from outvote.findings.finding import Finding
+from outvote.findings.finding import Finding, Proof
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool
 from outvote.triage.scripts import ScriptArrays, at_a_glance, runners, started_by, table_of
@@ -67,10 +67,9 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
             return None
         body, inputs = _FROM_FILE.splitlines(), "*x"
     expected, source = right_answer(finding, proof)
-    shown = {n: targets[n] for n in (*proof.observed.outputs, *proof.observed.failures)}
     text = _filled(
         finding.title,
-        shown,
+        _shown(finding, proof, targets),
         body,
         inputs,
         writer.arrays.source(expected) if expected is not None else "None",
@@ -79,6 +78,23 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
     )
     writer.arrays.save(folder)
     return text
+
+
+def _shown(finding: Finding, proof: Proof, targets: Mapping[str, Target]) -> dict[str, Target]:
+    """The accused, and of those who are right the one that takes the fewest lines.
+
+    Everybody who took part where nobody is accused, or a twin, whose original is its only witness.
+    """
+    names = [*proof.observed.outputs, *proof.observed.failures]
+    right = [n for n in names if n not in finding.targets and not targets[n].original]
+    if finding.accused not in names or finding.triage != "bug" or not right:
+        return {n: targets[n] for n in names}
+    lines = {n: _template(targets[n].worker).count("\n") for n in right}
+    return {n: targets[n] for n in (finding.accused, min(right, key=lines.__getitem__))}
+
+
+def _template(worker: str) -> str:
+    return (_TEMPLATES / f"{worker}.py.txt").read_text(encoding="utf-8")
 
 
 def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
