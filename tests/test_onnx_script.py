@@ -241,8 +241,8 @@ def test_the_accused_and_one_that_is_right_are_enough(
     right = next(iter(finding.proof.observed.outputs.values()))
     seen = replace(finding.proof.observed, outputs=dict.fromkeys(targets, right))
     wrong = (accused,) if accused else ()
-    finding = replace(finding, triage=triage, accused=accused, targets=wrong)
-    finding = finding.but(proof=replace(finding.proof, observed=seen))
+    proof = replace(finding.proof, observed=seen)
+    finding = finding.but(proof=proof, triage=triage, accused=accused, targets=wrong)
     defined = parts_of(text_of(here, finding, targets), here.context.folder)
     assert list(defined["TARGETS"]) == shown
 
