@@ -16,12 +16,7 @@ from outvote.dialects.keras.layers import stale
 NAME = "padding"
 TITLE = "masked steps behind the end must change nothing"
 
-KINDS = frozenset(
-    {
-        *("LSTM", "GRU", "SimpleRNN", "Bidirectional", "GlobalAveragePooling1D"),
-        *("Attention", "AdditiveAttention", "MultiHeadAttention"),
-    }
-)
+KINDS = frozenset({"LSTM", "GRU", "SimpleRNN", "Bidirectional", "GlobalAveragePooling1D"})
 _MORE = 2  # steps
 
 
@@ -55,7 +50,7 @@ def _takes_padding(layer: Layer) -> bool:
     settings = [config, inner]
     if layer.kind not in KINDS or layer.kwargs.get("mask") or config.get("stateful"):
         return False
-    if config.get("data_format") == "channels_first" or layer.kwargs.get("use_causal_mask"):
+    if config.get("data_format") == "channels_first":
         return False
     turned = any(s.get("go_backwards") and s.get("return_sequences") for s in settings)
     return not turned and not any(s.get("unroll") or s.get("stateful") for s in settings)
