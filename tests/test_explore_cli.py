@@ -86,7 +86,7 @@ def test_help_has_examples_and_loads_nothing_heavy(command: str) -> None:
         (["--seed", "-1"], "expected a whole number from 0"),
         (["--target", "openvino"], "has no gradients to follow"),
         (["--target", "nothing"], "there is no target 'nothing'"),
-        (["--confirm", "openvino"], "cannot confirm finds; choose one of torch, jax"),
+        (["--confirm", "openvino"], "cannot confirm finds; choose one of torch, torch:cuda"),
         (["--confirm", "nothing"], "there is no target 'nothing'"),
         (["--target", "jax", "--confirm", "jax"], "is the target that searches; name another"),
         (["--groups", "a"], "add --features FILE.csv"),

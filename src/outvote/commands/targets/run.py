@@ -12,7 +12,7 @@ from outvote.commands.view import UNSEEN, View
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
 from outvote.core.protocol import Hello, Ran, RunModel
-from outvote.core.target import Run, Target
+from outvote.core.target import Outcome, Run, Target
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
@@ -93,7 +93,8 @@ def _probed(pool: Pool, target: Target) -> Run[Ran]:
 def _health(target: Target, hello: Run[Hello], run: Run[Ran] | None) -> Health:
     name = target.name
     if run is None:
-        return Health(name, "broken", remedy=hello.message)
+        state = "not here" if hello.outcome is Outcome.UNSUPPORTED else "broken"
+        return Health(name, state, remedy=hello.message)
     versions = ", ".join(f"{k} {v}" for k, v in hello.reply.versions.items())
     precision = ", ".join(f"{k} {v}" for k, v in hello.reply.precision.items())
     if not run.ok:

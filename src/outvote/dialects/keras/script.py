@@ -19,6 +19,7 @@ from outvote.core.source import filled, is_name, keywords, literal, one_line
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target
 from outvote.dialects.keras.layers import INERT, INERT_ENDINGS, policy_name
+from outvote.dialects.keras.nouns.devices import environment, on_gpu
 from outvote.dialects.keras.targets import reading_order
 from outvote.findings import versions as repro_versions
 from outvote.findings.answer import right_answer
@@ -230,6 +231,9 @@ def _ends_in_bfloat16(proof: Proof) -> bool:
 
 def _environments(targets: Mapping[str, Target], wide: bool) -> str:
     found = {name: _environment(target, wide) for name, target in targets.items()}
+    if any(on_gpu(target.backend, target.mode) for target in targets.values()):
+        for name, target in targets.items():
+            found[name] |= environment(target.backend, target.mode)
     more = {"JAX_ENABLE_X64": "1"} if wide and "jax" in found else {}  # means nothing to others
     if all({**env, **more} == {"KERAS_BACKEND": name, **more} for name, env in found.items()):
         added = "".join(f', "{key}": "{value}"' for key, value in more.items())

@@ -15,6 +15,7 @@ from outvote.core.model import REF, Input, Layer, Model, Ref
 from outvote.core.requirements import merged, version_of
 from outvote.core.target import Target
 from outvote.dialects.keras.classic import CLASSIC, classic_of, is_classic, keras_of
+from outvote.dialects.keras.nouns.devices import GPU_MODES, HIGHEST
 from outvote.dialects.keras.recipes import RECIPES
 from outvote.targets.choose import install_hint, missing_packages
 
@@ -86,6 +87,13 @@ def _mode(
     )
 
 
+def _gpu(base: Target, more: str) -> Target:
+    """A backend on a GPU: other kernels, so a vote of its own; convolutions are all cuDNN's."""
+    mode = GPU_MODES[base.backend]
+    found = _mode(base, mode + more, f"{base.name}:{mode}", costs=frozenset())
+    return replace(found, borrows={"cudnn": ("*Conv*",)})
+
+
 _MODERN: Mapping[str, Target] = {
     target.name: target
     for target in (
@@ -97,6 +105,7 @@ _MODERN: Mapping[str, Target] = {
         _mode(_JAX, "jit"),
         _TORCH,
         _mode(_TORCH, "compile", costs=_GRAPH | {"compiles_slowly"}),
+        *(_gpu(base, more) for base in (_TENSORFLOW, _JAX, _TORCH) for more in ("", HIGHEST)),
         _NUMPY,
         _OPENVINO,
         _mode(_OPENVINO, "dynamic"),

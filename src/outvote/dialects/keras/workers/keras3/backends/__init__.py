@@ -1,6 +1,6 @@
 """One file per Keras backend: its settings before import, its precision, its modes.
 
-A backend module offers `before_import(mode)`, `after_import()`, `libraries`, `precision(mode)`,
+A backend module offers `before_import(mode)`, `after_import(mode)`, `libraries`, `precision(mode)`,
 `set_wide(wide)` for models in float64, `no_gradients()` and `modes`: a compiler for each mode.
 A compiler takes `forward` (tensors in, tensors out) and returns a function from NumPy arrays to
 `(arrays, dtype names)`.
@@ -12,10 +12,13 @@ compiles anew for every size of a batch. `outvote explore` needs them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from outvote.core.arrays import Array
+from outvote.dialects.keras.nouns import devices
+from outvote.worker.main import Refused
 
 Tensor = Any
 Forward = Callable[[Sequence[Tensor]], list[Tensor]]
@@ -34,6 +37,21 @@ def eager(forward: Forward, variables: Callable[[], list[Any]]) -> Program:
         return to_arrays(forward([to_tensor(feed) for feed in feeds]))
 
     return program
+
+
+class NoGpuError(Refused, NotImplementedError):
+    """The machine lacks what the target computes on."""
+
+
+def choose_device(backend: str, mode: str) -> None:
+    """Let a library see the GPU only where the mode is about it; before it is imported."""
+    os.environ.update(devices.environment(backend, mode, devices.is_played()))
+
+
+def require_gpu(backend: str, mode: str, seen: bool) -> None:
+    """Refuse a mode on a GPU where the library sees none."""
+    if devices.on_gpu(backend, mode) and not seen and not devices.is_played():
+        raise NoGpuError(f"it needs an NVIDIA GPU, and {backend}, as it is installed, sees none")
 
 
 def computed_on(

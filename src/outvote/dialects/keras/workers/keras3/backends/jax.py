@@ -1,4 +1,4 @@
-"""Keras on JAX: op by op (`jax`), or the whole model through XLA (`jax:jit`)."""
+"""Keras on JAX: op by op (`jax`), the whole model through XLA (`jax:jit`), or on a GPU."""
 
 from __future__ import annotations
 
@@ -11,13 +11,16 @@ from typing import Any
 
 from outvote.core.arrays import Array
 from outvote.core.model import digest_of
+from outvote.dialects.keras.nouns.devices import on_gpu
 from outvote.dialects.keras.workers.keras3.backends import (
     Forward,
     Gradient,
     Objective,
     Program,
+    choose_device,
     computed_on,
     eager,
+    require_gpu,
     to_arrays,
 )
 
@@ -25,7 +28,7 @@ libraries = ("jax", "jaxlib")
 
 
 def before_import(mode: str) -> None:
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    choose_device("jax", mode)
     os.environ.setdefault(
         "XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1"
     )
@@ -52,8 +55,12 @@ def _keep_compiled_code() -> None:
     os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 
-def after_import() -> None:
-    """JAX is set up by its environment alone."""
+def after_import(mode: str) -> None:
+    """JAX is set up by its environment alone; it takes a GPU where it may and there is one."""
+    if on_gpu("jax", mode):
+        import jax
+
+        require_gpu("jax", mode, jax.default_backend() == "gpu")
 
 
 # What JAX makes of a product of float32 where it is not told, or told so, by platform.
@@ -70,7 +77,8 @@ def precision(mode: str) -> dict[str, Any]:
     return {
         "x64": bool(jax.config.jax_enable_x64),
         "matmul": matmul,
-        **computed_on(jax.default_backend(), _PRODUCTS, matmul),
+        **computed_on("gpu" if on_gpu("jax", mode) else jax.default_backend(), _PRODUCTS, matmul),
+        **({"gpu": jax.devices()[0].device_kind} if jax.default_backend() == "gpu" else {}),
     }
 
 
@@ -129,4 +137,4 @@ def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> G
 
 quick = jit
 fixed_shapes = True
-modes = {"eager": eager, "jit": jit}
+modes = {"eager": eager, "jit": jit, "cuda": eager, "cuda-highest": eager}

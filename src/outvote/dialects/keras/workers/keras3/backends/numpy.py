@@ -17,7 +17,7 @@ def before_import(mode: str) -> None:
     jax.before_import(mode)
 
 
-def after_import() -> None:
+def after_import(mode: str) -> None:
     """NumPy needs no settings."""
 
 

@@ -26,7 +26,7 @@ def before_import(mode: str) -> None:
     """OpenVINO is set up per compiled model."""
 
 
-def after_import() -> None:
+def after_import(mode: str) -> None:
     """OpenVINO is set up per compiled model."""
 
 

@@ -1,4 +1,4 @@
-"""Keras on TensorFlow: eager, as a graph (what `predict` does), through XLA, without oneDNN."""
+"""Keras on TensorFlow: eager, a graph (what `predict` does), XLA, a GPU, or without oneDNN."""
 
 from __future__ import annotations
 
@@ -9,13 +9,16 @@ from functools import partial
 from typing import Any
 
 from outvote.core.arrays import Array
+from outvote.dialects.keras.nouns.devices import on_gpu, tf32_is_off
 from outvote.dialects.keras.workers.keras3.backends import (
     Forward,
     Gradient,
     Objective,
     Program,
+    choose_device,
     computed_on,
     eager,
+    require_gpu,
     to_arrays,
 )
 
@@ -24,15 +27,16 @@ libraries = ("tensorflow",)
 
 def before_import(mode: str) -> None:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    choose_device("tensorflow", mode)
     os.environ.setdefault("TF_DETERMINISTIC_OPS", "1")
     if mode == "no-onednn":
         os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
 
 
-def after_import() -> None:
+def after_import(mode: str) -> None:
     import tensorflow as tf
 
+    require_gpu("tensorflow", mode, bool(tf.config.list_physical_devices("GPU")))
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
 
@@ -40,12 +44,20 @@ def after_import() -> None:
 def precision(mode: str) -> dict[str, Any]:
     import tensorflow as tf
 
-    device = "gpu" if tf.config.list_physical_devices("GPU") else "cpu"
-    allowed = "tf32" if tf.config.experimental.tensor_float_32_execution_enabled() else "f32"
+    gpus = tf.config.list_physical_devices("GPU")
+    device = "gpu" if on_gpu("tensorflow", mode) else "cpu"
+    allowed = tf.config.experimental.tensor_float_32_execution_enabled() and not tf32_is_off()
     return {
         "onednn": os.environ.get("TF_ENABLE_ONEDNN_OPTS", "library default"),
-        **computed_on(device, {"gpu": {"tf32": "tf32"}}, allowed),
+        **computed_on(device, {"gpu": {"tf32": "tf32"}}, "tf32" if allowed else "f32"),
+        **({"gpu": _name_of(gpus[0]), "deterministic": True} if gpus else {}),
     }
+
+
+def _name_of(gpu: Any) -> str:
+    import tensorflow as tf
+
+    return str(tf.config.experimental.get_device_details(gpu).get("device_name", gpu.name))
 
 
 def set_wide(wide: bool) -> None:
@@ -100,4 +112,6 @@ modes = {
     "no-onednn": eager,
     "graph": graph,
     "xla": partial(graph, xla=True),
+    "gpu": eager,
+    "gpu-highest": eager,
 }

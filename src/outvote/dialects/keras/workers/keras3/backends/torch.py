@@ -1,20 +1,22 @@
-"""Keras on PyTorch: eager, or through TorchDynamo and Inductor (`torch:compile`)."""
+"""Keras on PyTorch: eager, through TorchDynamo and Inductor (`torch:compile`), on a GPU."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from outvote.core.arrays import Array
+from outvote.dialects.keras.nouns.devices import on_gpu, tf32_is_off
 from outvote.dialects.keras.workers.keras3.backends import (
     Forward,
     Gradient,
     Objective,
     Program,
+    choose_device,
     computed_on,
     eager,
+    require_gpu,
     to_arrays,
     to_tensor,
 )
@@ -23,12 +25,13 @@ libraries = ("torch",)
 
 
 def before_import(mode: str) -> None:
-    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
+    choose_device("torch", mode)
 
 
-def after_import() -> None:
+def after_import(mode: str) -> None:
     import torch
 
+    require_gpu("torch", mode, torch.cuda.is_available())
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
     # Where Dynamo has to split a model, it must compile every piece instead of giving up.
@@ -44,15 +47,25 @@ def precision(mode: str) -> dict[str, Any]:
     import torch
 
     matmul = torch.get_float32_matmul_precision()
-    device = "cuda" if torch.cuda.is_available() else "cpu"
+    device = "cuda" if on_gpu("torch", mode) else "cpu"
     # Convolutions of cuDNN are TF32 unless that is forbidden, whatever is said of matrices.
     convolutions = device == "cuda" and torch.backends.cudnn.allow_tf32
     setting = "high" if matmul == "highest" and convolutions else matmul
     return {
         "matmul": matmul,
         "mkldnn": torch.backends.mkldnn.enabled,
-        **computed_on(device, _PRODUCTS, setting),
+        **computed_on(device, _PRODUCTS, "highest" if tf32_is_off() else setting),
+        **_gpu(),
     }
+
+
+def _gpu() -> dict[str, Any]:
+    import torch
+
+    if not torch.cuda.is_available():
+        return {}
+    steady = torch.are_deterministic_algorithms_enabled()
+    return {"gpu": torch.cuda.get_device_name(), "deterministic": steady}
 
 
 def set_wide(wide: bool) -> None:
@@ -88,7 +101,8 @@ def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> G
         if not value.requires_grad:  # nothing that is differentiable reads the inputs
             return [None] * len(feeds), to_arrays(results)[0]
         gradients = torch.autograd.grad(value, inputs, allow_unused=True)
-        return [None if g is None else g.numpy() for g in gradients], to_arrays(results)[0]
+        arrays = [None if g is None else g.numpy(force=True) for g in gradients]
+        return arrays, to_arrays(results)[0]
 
     return program
 
@@ -108,4 +122,4 @@ def for_narrow_convolutions() -> Iterator[None]:
 
 quick = eager
 fixed_shapes = False
-modes = {"eager": eager, "compile": compile_}
+modes = {"eager": eager, "compile": compile_, "cuda": eager, "cuda-highest": eager}

@@ -1,0 +1,1 @@
+"""What the driver and the workers of this wing both know."""

@@ -1,0 +1,105 @@
+"""Targets on a GPU: who sees it, what they tell of it, and what a machine without one says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from outvote.commands.check.job import Job
+from outvote.commands.check.run import check_in
+from outvote.commands.targets.job import HealthJob
+from outvote.commands.targets.run import health
+from outvote.core.target import Target
+from outvote.dialects.keras.nouns.devices import GPU_MODES, HIGHEST, environment, on_gpu
+from outvote.dialects.keras.targets import BUILT_IN, DEFAULT
+from outvote.run.local import LocalPool
+from test_proof_lines import environments
+
+ON_GPU = [t for t in BUILT_IN.values() if on_gpu(t.backend, t.mode)]
+
+
+def played(name: str) -> Target:
+    """The target with the processor in the part of the GPU."""
+    return replace(BUILT_IN[name], env={"OUTVOTE_GPU": "cpu"})
+
+
+def test_three_libraries_have_a_gpu_and_none_is_chosen_unasked() -> None:
+    assert {t.name for t in ON_GPU} == {
+        f"{backend}:{mode}{more}" for backend, mode in GPU_MODES.items() for more in ("", HIGHEST)
+    }
+    assert not {t.name for t in ON_GPU} & set(DEFAULT)
+
+
+def test_cpu_and_gpu_of_a_library_are_two_votes_but_all_convolutions_are_of_cudnn() -> None:
+    torch, cuda, jax = (BUILT_IN[n] for n in ("torch", "torch:cuda", "jax:cuda"))
+    for kind, independent in (("Dense", 3), ("Conv2D", 2)):
+        names = {t.implementation_of(kind) for t in (torch, cuda, jax)}
+        assert len(names) == independent, (kind, names)
+    assert cuda.library == BUILT_IN["torch:cuda-highest"].library
+
+
+@pytest.mark.parametrize("target", BUILT_IN.values(), ids=lambda target: target.name)
+def test_only_a_mode_on_a_gpu_sees_it(target: Target) -> None:
+    said = environment(target.backend, target.mode)
+    hidden = said.get("CUDA_VISIBLE_DEVICES") in ("", "-1") or said.get("JAX_PLATFORMS") == "cpu"
+    if target.backend in (*GPU_MODES, "numpy") and target.worker == "keras3":
+        assert hidden is not on_gpu(target.backend, target.mode)
+
+
+@pytest.mark.parametrize("target", ON_GPU, ids=lambda target: target.name)
+def test_the_processor_plays_the_gpu_with_the_same_settings(target: Target) -> None:
+    real = environment(target.backend, target.mode)
+    played = environment(target.backend, target.mode, played=True)
+    precise = {"NVIDIA_TF32_OVERRIDE", "JAX_DEFAULT_MATMUL_PRECISION"}
+    assert {k: v for k, v in real.items() if k in precise} == {
+        k: v for k, v in played.items() if k in precise
+    }
+    assert bool(precise & set(real)) is target.mode.endswith(HIGHEST)
+
+
+def test_a_proof_with_a_gpu_keeps_the_others_off_it() -> None:
+    assert environments("torch", "jax") == {n: {"KERAS_BACKEND": n} for n in ("torch", "jax")}
+    found = environments("torch", "jax", "numpy", "torch:cuda", "jax:cuda-highest")
+    assert found["torch"]["CUDA_VISIBLE_DEVICES"] == ""
+    assert found["jax"]["JAX_PLATFORMS"] == found["numpy"]["JAX_PLATFORMS"] == "cpu"
+    assert "CUDA_VISIBLE_DEVICES" not in found["torch:cuda"]
+    assert found["jax:cuda-highest"]["JAX_PLATFORMS"] == ""  # any, the GPU first
+    assert found["jax:cuda-highest"]["JAX_DEFAULT_MATMUL_PRECISION"] == "highest"
+
+
+@pytest.mark.frameworks
+def test_where_there_is_no_gpu_a_target_says_so() -> None:
+    names = ("torch:cuda", "jax:cuda", "tensorflow:gpu")
+    for row in health(HealthJob(tuple(BUILT_IN[name] for name in names))):
+        if row.state != "ok":  # a machine with a GPU runs them
+            assert row.state == "not here"
+            assert "needs an NVIDIA GPU" in row.remedy
+            assert row.name.split(":")[0] in row.remedy
+
+
+MODEL = """
+x = keras.Input((6, 6, 2))
+y = layers.Conv2D(3, 3, name="conv")(x)
+model = keras.Model(x, layers.Dense(3, name="dense")(layers.Flatten()(y)))
+"""
+
+
+@pytest.mark.frameworks
+def test_the_same_code_on_a_gpu_that_is_played(keras_file: Callable[..., Path]) -> None:
+    targets = (
+        BUILT_IN["torch"],
+        played("torch:cuda"),
+        played("jax:cuda"),
+        played("jax:cuda-highest"),
+    )
+    with LocalPool(targets) as pool:
+        found = check_in(pool, Job(keras_file(MODEL), targets, count=4))
+    assert found.verdict == "consistent", [f.title for f in found.findings]
+    told = {name: hello.reply.precision for name, hello in found.hellos.items()}
+    assert "device" not in told["torch"]
+    assert (told["torch:cuda"]["device"], told["torch:cuda"]["products"]) == ("cuda", "tf32")
+    assert (told["jax:cuda"]["device"], told["jax:cuda"]["products"]) == ("gpu", "tf32")
+    assert "products" not in told["jax:cuda-highest"]
