@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,7 +77,10 @@ def test_bash_completes(line: str, expected: set[str], installed: Path) -> None:
 
 @pytest.mark.parametrize(("line", "expected"), ASKED)
 def test_fish_completes(line: str, expected: set[str], installed: Path) -> None:
-    env = {**os.environ, "XDG_CONFIG_HOME": str(installed), "HOME": str(installed)}
+    """It looks for the completion of a command that it finds, and of no other."""
+    found = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    home = {"XDG_CONFIG_HOME": str(installed), "HOME": str(installed)}
+    env = {**os.environ, **home, "PATH": found}
     command = [program("fish"), "-c", f"complete -C '{line}'"]
     told = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     assert {row.partition("\t")[0] for row in told.stdout.splitlines()} == expected

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from outvote.core.errors import UsageError
 from outvote.dialects.onnx.workers.shared.examples import node_tests
 from outvote.run.pool import Pool
 from test_ground_truth import WORD, told
@@ -42,9 +43,9 @@ def drawn_faults(word: str) -> list[OnnxFault]:
 
 
 def drawn_graphs(word: str) -> list[Path]:
-    """Two of the small graphs that the onnx package brings."""
+    """The small graphs that the onnx package brings, shuffled."""
     small = [path for path in brought() if path.name == "model.onnx"]
-    return random.Random(word).sample(small, 2)
+    return random.Random(word).sample(small, len(small))
 
 
 def test_every_plant_has_its_row_and_every_family_its_faults() -> None:
@@ -78,13 +79,24 @@ def test_a_drawn_fault_is_found_accused_named_and_made_small(
 
 
 @pytest.mark.frameworks
-@pytest.mark.parametrize("path", drawn_graphs(WORD), ids=label)
-def test_a_drawn_graph_shows_no_bug_that_float64_does_not_support(
-    path: Path, pool: Pool, tmp_path: Path
+def test_two_drawn_graphs_show_no_bug_that_float64_does_not_support(
+    pool: Pool, tmp_path: Path
 ) -> None:
-    _, bugs = check_clean(pool, path, tmp_path)
-    false = [finding.title for finding in bugs if not is_supported(finding)]
-    assert not false, told(WORD, false)
+    """The first two that several runtimes take: some are of types that one alone knows."""
+    checked = 0
+    for path in drawn_graphs(WORD):
+        try:
+            _, bugs = check_clean(pool, path, tmp_path)
+        except UsageError as error:
+            if "could run the model" not in str(error):
+                raise
+            continue
+        false = [finding.title for finding in bugs if not is_supported(finding)]
+        assert not false, told(WORD, [label(path), *false])
+        checked += 1
+        if checked == 2:
+            return
+    pytest.fail("fewer than two graphs could be checked")
 
 
 @pytest.mark.frameworks
