@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tomllib
@@ -14,6 +15,7 @@ import pytest
 
 from extras import EXTRAS, ROOT, included
 from outvote.cli import main
+from outvote.config import load_config
 from outvote.core.version import VERSION
 from outvote.targets.choose import known_targets
 from test_toy_dialect import NODES
@@ -122,3 +124,14 @@ def test_every_target_names_an_extra_that_brings_what_it_needs() -> None:
         needed = {aliases.get(name, name) for name in target.packages}
         found = {name for extra in target.extra.split(",") for name in brought(extra)}
         assert needed <= found, f"{target.name}: outvote[{target.extra}]"
+
+
+def test_what_the_demo_installs_brings_every_target_that_it_names() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    demo = makefile.partition("\ndemo:")[2].partition("\n\n")[0]
+    (installed,) = re.findall(r"-e '\.\[([\w,]+)\]'", makefile.partition("\n.venv/demo:")[2])[:1]
+    brought = {extra for name in installed.split(",") for extra in included(name)}
+    known = known_targets(load_config(ROOT / "examples" / "outvote.toml"))
+    named = {name for names in re.findall(r"--targets (\S+)", demo) for name in names.split(",")}
+    assert len(named) > 5
+    assert {n for n in named if not set(known[n].extra.split(",")) <= brought} == set()
