@@ -30,6 +30,7 @@ from outvote.judge.rounding import layer_rounding
 from outvote.judge.tolerance import NOISE_FACTOR
 from outvote.triage.differences import Difference, differences_of, listed
 from outvote.triage.inquiry import Inquiry
+from test_onnx_catalogue import of_the_newest
 
 NAMES = ("onnxruntime", "openvino:onnx", "opencv")
 TARGETS = {name: BUILT_IN[name] for name in NAMES}
@@ -266,6 +267,7 @@ def text_of(operator: str, before: int | None) -> str:
     return " ".join(" ".join(told).split())
 
 
+@of_the_newest
 @pytest.mark.parametrize(
     ("operator", "entry"),
     [(operator, entry) for entry in differences_of("onnx") for operator in entry.layers],
