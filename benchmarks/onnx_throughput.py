@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from outvote.bench.sieve import PACK, GraphSieve, SievedPack, answers_of
+from outvote.core.batch import cases_in, packed_cases
 from outvote.core.target import Outcome
-from outvote.dialects.onnx.nouns.batch import DrawGraphs, cases_in, packed_cases
-from outvote.dialects.onnx.sieve import PACK, GraphSieve, SievedPack, answers_of
+from outvote.dialects.onnx.nouns.batch import DrawGraphs
 from outvote.dialects.onnx.targets import BUILT_IN
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
@@ -114,12 +115,12 @@ def bare_loop(runtime: str, file: str) -> tuple[float, int]:
     import onnx
 
     cases = cases_in(np.load(file))
-    names = [[i.name for i in onnx.load_from_string(case.proto).graph.input] for case in cases]
+    names = [[i.name for i in onnx.load_from_string(case.content).graph.input] for case in cases]
     run = LOOPS[runtime]()
     began, failed = time.perf_counter(), 0
     for case, given in zip(cases, names, strict=True):
         try:
-            run(case.proto, dict(zip(given, case.feeds, strict=True)))
+            run(case.content, dict(zip(given, case.feeds, strict=True)))
         except Exception:
             failed += 1
     return time.perf_counter() - began, failed

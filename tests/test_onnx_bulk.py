@@ -14,12 +14,13 @@ from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.novelty import Novelty, Waiting
 from outvote.cli import main
 from outvote.commands.fuzz.run import resume, start
+from outvote.core.batch import GraphAnswer, GraphCase
 from outvote.core.sifted import CauseKey, PartedCase, SuspectCase
 from outvote.core.target import Outcome
 from outvote.dialects.onnx import bulk
-from outvote.dialects.onnx.nouns.batch import DrawGraphs, GraphAnswer, GraphCase
-from outvote.dialects.onnx.partings import key_of, wording
+from outvote.dialects.onnx.nouns.batch import DrawGraphs
 from outvote.dialects.onnx.targets import BUILT_IN
+from outvote.judge.partings import key_of, wording
 from outvote.store.summary import _summary
 
 LEAKS = """

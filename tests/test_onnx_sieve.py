@@ -14,10 +14,8 @@ import pytest
 from onnx import helper
 
 import onnx_models as made
-from outvote.core.errors import ProtocolError
-from outvote.core.target import Outcome, Run
-from outvote.dialects.onnx.nouns.batch import (
-    DrawGraphs,
+from outvote.bench.sieve import GraphSieve, answers_of
+from outvote.core.batch import (
     GraphAnswer,
     GraphCase,
     Pack,
@@ -28,9 +26,11 @@ from outvote.dialects.onnx.nouns.batch import (
     items,
     packed_cases,
 )
-from outvote.dialects.onnx.partings import alike, is_parted
-from outvote.dialects.onnx.sieve import GraphSieve, answers_of
+from outvote.core.errors import ProtocolError
+from outvote.core.target import Outcome, Run
+from outvote.dialects.onnx.nouns.batch import DrawGraphs
 from outvote.dialects.onnx.targets import BUILT_IN
+from outvote.judge.partings import alike, is_parted
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 
@@ -64,7 +64,7 @@ def answer(*outputs: Any, outcome: Outcome = Outcome.OK) -> GraphAnswer:
 def test_what_is_packed_comes_back() -> None:
     feeds: list[Any] = [X, np.array(3), np.zeros((0, 2), bool), np.array([1.5], np.float16)]
     (found,) = cases_in(packed_cases([GraphCase(b"graph", feeds)]))
-    assert found.proto == b"graph"
+    assert found.content == b"graph"
     for before, after in zip(feeds, found.feeds, strict=True):
         assert (before.dtype, before.shape) == (after.dtype, after.shape)
         assert np.array_equal(before, after)
@@ -221,7 +221,7 @@ class Mortal:
 
     def ask(self, name: str, request: RunGraphs) -> Run[Any]:
         self.asked += 1
-        protos = [one.proto for one in cases_in(request.cases)]
+        protos = [one.content for one in cases_in(request.cases)]
         if self._deadly in protos:
             place = str(protos.index(self._deadly)) if self._tells else None
             return Run(name, Outcome.CRASH, message="died", layer=place)
@@ -258,12 +258,12 @@ def test_what_parts_targets_is_found_and_what_does_not_is_not(pool: Pool) -> Non
     assert [pack.first for pack in packs] == [0, 40, 80]
     found = [one for pack in packs for one in pack.parted]
     assert found
-    relus = [b"Relu" in one.case.proto for one in found]
+    relus = [b"Relu" in one.case.content for one in found]
     assert sum(relus) > 0.8 * len(relus)  # the others are integers, which planted refuses or not
     assert all(pack.valid == 40 for pack in packs)
     again = DrawGraphs(seed=1, first=found[0].number, count=1, least=1, most=3, kinds=kinds)
     run = pool.ask("onnx-reference", again)
-    assert cases_in(run.reply.cases)[0].proto == found[0].case.proto
+    assert cases_in(run.reply.cases)[0].content == found[0].case.content
 
 
 @pytest.mark.frameworks

@@ -53,6 +53,10 @@ ELEMENT = 0.25
 # measures it. Of integers, any difference.
 SCREEN = 1e-5
 
+# Small cases in bulk are compared once, and no look measures the rounding of each: in a narrow type
+# they may be a few units in the last place apart, where SCREEN would be less than one.
+BULK_PLACES = 16.0
+
 # What stands for the truth where none is known lies beyond any target's answer, so that D_MAD, a
 # ratio of distances to it, makes little of rounding: by a hundredth of a certain answer, or by a
 # tenth of how far values are from their mean. Both are far from rounding (1e-5) and small beside

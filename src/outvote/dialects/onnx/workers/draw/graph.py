@@ -9,12 +9,8 @@ from dataclasses import dataclass
 from onnx import ModelProto
 
 from outvote.core.arrays import Array
-from outvote.dialects.onnx.nouns.batch import (
-    DrawGraphs,
-    GraphCase,
-    GraphsDrawn,
-    packed_cases,
-)
+from outvote.core.batch import GraphCase, GraphsDrawn, packed_cases
+from outvote.dialects.onnx.nouns.batch import DrawGraphs
 from outvote.dialects.onnx.workers.draw.node import NodeDraw
 from outvote.dialects.onnx.workers.draw.sketch import (
     Accept,

@@ -8,8 +8,7 @@ import onnx
 from onnx import AttributeProto, ModelProto, NodeProto, ValueInfoProto
 
 from outvote.core.arrays import Array
-from outvote.core.target import Outcome
-from outvote.dialects.onnx.nouns.batch import (
+from outvote.core.batch import (
     CutGraphs,
     ExposeGraphs,
     GraphCase,
@@ -19,6 +18,7 @@ from outvote.dialects.onnx.nouns.batch import (
     cases_in,
     packed_cases,
 )
+from outvote.core.target import Outcome
 from outvote.dialects.onnx.nouns.types import NAMES, carrier, is_narrow
 
 
@@ -26,7 +26,7 @@ def expose_graphs(request: ExposeGraphs) -> GraphsExposed:
     """The same graphs; what every node gives is an output, in the order of the nodes."""
     found = []
     for case in cases_in(request.cases):
-        proto = ModelProto.FromString(case.proto)
+        proto = ModelProto.FromString(case.content)
         del proto.graph.output[:]
         proto.graph.output.extend(ValueInfoProto(name=name) for name in _given(proto))
         found.append(GraphCase(proto.SerializeToString(), case.feeds))
@@ -47,7 +47,7 @@ def cut_graphs(request: CutGraphs) -> GraphsCut:
 
 
 def _nodes(case: GraphCase, given: Sequence[Array]) -> Iterator[GraphCase]:
-    proto = ModelProto.FromString(case.proto)
+    proto = ModelProto.FromString(case.content)
     inferred = onnx.shape_inference.infer_shapes(proto)
     graph = inferred.graph
     types = {

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from outvote.core import protocol as ask
-from outvote.core.model import Layer, Ref
-from outvote.core.states import State
-from outvote.dialects.onnx.nouns.batch import (
+from outvote.core.batch import (
     CutGraphs,
-    DrawGraphs,
     ExposeGraphs,
     GraphsCut,
     GraphsDrawn,
@@ -20,6 +18,9 @@ from outvote.dialects.onnx.nouns.batch import (
     GraphsRan,
     RunGraphs,
 )
+from outvote.core.model import Layer, Ref
+from outvote.core.states import State
+from outvote.dialects.onnx.nouns.batch import DrawGraphs
 from outvote.dialects.onnx.nouns.node import origin_of, tensors_of
 from outvote.dialects.onnx.nouns.operators import ListOperators, OperatorsListed
 from outvote.dialects.onnx.nouns.requests import (
@@ -38,6 +39,7 @@ from outvote.dialects.onnx.workers.shared.assemble import assemble
 from outvote.dialects.onnx.workers.shared.engine import NodeEngine
 from outvote.dialects.onnx.workers.shared.runtime import Runtime
 from outvote.dialects.onnx.workers.shared.shapes import announce_outputs
+from outvote.worker.batch import answered_by, run_graphs
 from outvote.worker.engine import run_model
 from outvote.worker.hello import hello, installed_version
 from outvote.worker.main import Context, Handlers, Refused
@@ -189,9 +191,12 @@ class OnnxWorker:
 
     def run_graphs(self, request: RunGraphs) -> GraphsRan:
         """Many small graphs, each once."""
-        from outvote.dialects.onnx.workers.shared.batch import run_graphs
+        from outvote.dialects.onnx.workers.shared.batch import run_graph
 
-        return GraphsRan(answers=run_graphs(self._runtime, request, self._context))
+        run, is_gap = partial(run_graph, self._runtime), self._runtime.is_gap
+        answered = partial(answered_by, run, is_gap)
+        divides = self._runtime.divides
+        return GraphsRan(answers=run_graphs(request, self._context, answered, divides))
 
     def build_examples(self, request: BuildExamples) -> ExamplesBuilt:
         """ONNX' own node tests as files."""

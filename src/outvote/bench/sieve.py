@@ -15,10 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
 from outvote.core.arrays import Array
-from outvote.core.errors import ProtocolError, UsageError
-from outvote.core.target import Outcome
-from outvote.dialects.onnx.nouns.batch import (
-    DrawGraphs,
+from outvote.core.batch import (
+    DrawCases,
     GraphAnswer,
     GraphCase,
     RunGraphs,
@@ -26,7 +24,9 @@ from outvote.dialects.onnx.nouns.batch import (
     cases_in,
     packed_cases,
 )
-from outvote.dialects.onnx.partings import is_parted
+from outvote.core.errors import ProtocolError, UsageError
+from outvote.core.target import Outcome
+from outvote.judge.partings import is_parted
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
 
@@ -51,7 +51,7 @@ class SievedPack:
     first: int
     cases: Array  # packed
     tested: int
-    refused: int  # nodes that inference would not have
+    refused: int  # draws that did not work out
     parted: list[PartedGraph] = field(default_factory=list)
     outcomes: dict[str, Counter[str]] = field(default_factory=dict)  # by target
     inside: dict[str, float] = field(default_factory=dict)  # seconds inside each target
@@ -70,7 +70,7 @@ class GraphSieve:
         pool: Pool,
         names: Sequence[str],
         reader: str,
-        wanted: DrawGraphs,
+        wanted: DrawCases,
         sampled: Sequence[str] = (),
     ) -> None:
         self._pool = pool

@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.batch import GraphAnswer, GraphCase
 from outvote.core.sifted import CauseKey
 from outvote.core.target import Outcome
-from outvote.dialects.onnx.nouns.batch import GraphAnswer, GraphCase
-from outvote.judge.tolerance import PLACE, SCREEN
+from outvote.judge.tolerance import BULK_PLACES, PLACE, SCREEN
 
-_NARROW_PLACES = 16.0  # of float16: a screen of 1e-5 would be less than its rounding
 _NAMES = re.compile(r"'[^']*'|\"[^\"]*\"|\([^()]*\)|\S*[\d_/\\]\S*")  # vary from case to case
 _WORDS = re.compile(r"[A-Za-z]+")
 _MOST_WORDS = 14
@@ -103,7 +102,7 @@ def alike(a: Array, b: Array) -> bool:
         return True
     if a.dtype.kind != "f":
         return False
-    tolerance = max(SCREEN, _NARROW_PLACES * PLACE[a.dtype.name])
+    tolerance = max(SCREEN, BULK_PLACES * PLACE[a.dtype.name])
     x, y = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         size = np.abs(x)
