@@ -26,6 +26,7 @@ OPTIONAL = {
     "neurons": port.NeuronPlaces,
     "logits": port.Logits,
     "reference": port.Reference,
+    "sums": port.Sums,
     "widen": port.Widening,
     "mutate": port.Mutation,
     "bulk": port.Bulk,

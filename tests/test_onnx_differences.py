@@ -230,6 +230,23 @@ def test_the_window_that_would_begin_in_the_padding(
     assert is_open(tmp_path, one, x, x, x[:, :, :last]) is open_
 
 
+@pytest.mark.parametrize(
+    ("opset", "first", "open_"),
+    [
+        (9, floats(1.0, 1.0), True),
+        (10, floats(1.0, 1.0), False),  # since then the mask is of bool, by its signature too
+        (9, floats(1.0, 0.0), False),  # another mask
+        (9, floats(1.0), False),  # another shape
+    ],
+)
+def test_the_type_of_a_mask_is_open_in_old_opsets_and_the_mask_is_not(
+    opset: int, first: Array, open_: bool, tmp_path: Path
+) -> None:
+    one = specimen("Dropout", floats(1.0, 2.0), opset=opset, wrote=(1,))
+    true = np.ones(2, bool)
+    assert is_open(tmp_path, one, first, true, true) is open_
+
+
 @pytest.mark.parametrize(("couples", "open_"), [(1, True), (0, False)])
 def test_how_gates_are_coupled_is_open(couples: int, open_: bool, tmp_path: Path) -> None:
     assert is_open(tmp_path, specimen("LSTM", NAN, input_forget=couples), *PARTED) is open_

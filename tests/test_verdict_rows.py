@@ -20,6 +20,7 @@ from outvote.core.protocol import Hello, Ran
 from outvote.core.specimen import Specimen
 from outvote.core.target import Outcome, Run, Target
 from outvote.dialects.keras.targets import BUILT_IN
+from outvote.dialects.onnx.nouns.node import WEIGHT
 from outvote.findings.blame import WHOLE_GRAPH, WholeGraph
 from outvote.judge.observation import Observation, observed
 from outvote.judge.rounding import Rounding, layer_rounding
@@ -90,6 +91,7 @@ class Case:
     moved: Sequence[Any] = ()
     precision: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     twice: bool = False  # the layer reads its input twice
+    dialect: str = "keras"
 
     def type_of(self, name: str) -> str:
         return self.dtype if isinstance(self.dtype, str) else self.dtype[name]
@@ -103,10 +105,14 @@ class Case:
         refs: Any = [{REF: ["x", 0]}]
         args = [refs * 2] if self.twice else refs
         config = {"name": "l", **self.config}
-        layer = Layer("l", self.kind, config, args=args, weights=weights)
+        origin = {}
+        if self.dialect == "onnx":  # its constants are arguments, and a node has no name inside
+            args = [*refs, *({WEIGHT: place} for place, _ in enumerate(weights))]
+            config, origin = dict(self.config), {"opset": {"": 17}}
+        layer = Layer("l", self.kind, config, args=args, weights=weights, origin=origin)
         read = np.array([self.read], self.read_dtype)
         item = Input("x", (None, *read.shape[1:]), self.read_dtype)
-        specimen = Specimen(Model("m", (item,), (layer,), (Ref("l"),), "keras"), (read,))
+        specimen = Specimen(Model("m", (item,), (layer,), (Ref("l"),), self.dialect), (read,))
         outputs, failures = {}, {}
         for name, found in self.given.items():
             if isinstance(found, str):
@@ -360,7 +366,7 @@ def test_a_row_holds_up_to_its_border(
 
 def test_every_row_has_a_border_test() -> None:
     tested = {row for row, *_ in BORDERS} | {other for _, _, other, _ in BORDERS}
-    assert {row.name for row in ROWS} - tested == {"listed", "listed-form"}  # below
+    assert {row.name for row in ROWS} - tested == {"listed", "listed-form", "in-turn"}  # below
 
 
 @pytest.mark.parametrize(("kinds", "row"), [(("inconsistency",), "listed"), (("nan",), "wrong")])
@@ -386,6 +392,31 @@ def test_a_listed_form_is_no_bug(
 
 
 # What is said is what was done.
+
+
+@pytest.mark.parametrize(
+    ("times", "name", "row"),
+    [
+        (FARTHER - 0.01, "c", "in-turn"),
+        (FARTHER + 0.01, "c", "wrong"),
+        (1.0, "torch", "wrong"),  # who computes it in float64, and is wrong there
+    ],
+)
+def test_a_sum_may_be_as_far_off_as_its_terms_added_in_turn(
+    times: float, name: str, row: str, tmp_path: Path
+) -> None:
+    x, w = np.full(10_000, 0.1, np.float32), np.ones((10_000, 1), np.float32)
+    exact = float(x.astype(np.float64).sum())
+    drift = abs(float(np.add.accumulate(x)[-1]) - exact)
+    found = exact + times * drift
+    case = Case(
+        x, {"a": [exact], "b": [exact], name: [found]}, "MatMul", {}, weights=[w],
+        wide={"torch": [found]}, dialect="onnx",
+    )  # fmt: skip
+    verdict = with_moves(case).verdict(tmp_path)
+    assert verdict.row == row
+    if row == "in-turn":
+        assert f"are off by {drift / exact:.2g}" in verdict.reason
 
 
 def test_float64_is_spoken_of_where_it_ran_and_of_whom_it_ran_on(tmp_path: Path) -> None:

@@ -48,6 +48,25 @@ def reference_of(specimen: Specimen, blobs: BlobStore, real: bool = False) -> Ou
     return Outputs(arrays, tuple(array.dtype.name for array in arrays), axes)
 
 
+def plain_sums(specimen: Specimen, blobs: BlobStore) -> list[Outputs]:
+    """What a layer that sums gives, if its terms are added one after the other in its own type.
+
+    One for each usual order; none of several layers, or where the dialect knows no sums.
+    """
+    sums, layers = dialect(specimen.model.dialect).sums, specimen.model.layers
+    if sums is None or len(layers) != 1:
+        return []
+    weights = [np.asarray(blobs.get(weight.digest)) for weight in layers[0].weights]
+    fed = zip(specimen.model.inputs, specimen.inputs, strict=True)
+    given = {item.name: State.fed(array, item) for item, array in fed}
+    states = [given[ref.producer] for ref in layers[0].refs()]
+    axes = tuple(map(specimen.model.batch_axis, specimen.model.outputs))
+    return [
+        Outputs(tuple(found), tuple(array.dtype.name for array in found), axes)
+        for found in sums.in_turn(layers[0], weights, states)
+    ]
+
+
 def _with_masks(layer: Layer, states: Mapping[str, list[State]]) -> tuple[Layer, list[State]]:
     """The layer without its argument `mask`, and its tensors with the masks that it named."""
     named = layer.kwargs.get("mask")

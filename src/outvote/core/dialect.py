@@ -32,6 +32,7 @@ from outvote.core.parts import (
     Relations,
     Script,
     Specification,
+    Sums,
     Targets,
     Widening,
     Zoo,
@@ -90,6 +91,10 @@ class Dialect:
     @property
     def reference(self) -> Reference | None:
         return cast(Reference | None, self._optional("reference"))
+
+    @property
+    def sums(self) -> Sums | None:
+        return cast(Sums | None, self._optional("sums"))
 
     @property
     def widening(self) -> Widening | None:

@@ -184,6 +184,17 @@ class Reference(Protocol):
         ...
 
 
+class Sums(Protocol):
+    """`sums`: what long sums come to in the plainest way to compute them."""
+
+    def in_turn(
+        self, layer: Layer, weights: Sequence[Array], given: Sequence[State]
+    ) -> list[list[Array]]:
+        """What the layer gives if terms are added one after the other in its own type, in each
+        order that is usual; none where it is no sum."""
+        ...
+
+
 class Widening(Protocol):
     """`widen`: the same computation in float64."""
 

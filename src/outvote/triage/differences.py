@@ -101,11 +101,18 @@ def _is_the_last_window(asked: Inquiry) -> bool:
     )
 
 
+def _is_the_type_alone(asked: Inquiry) -> bool:
+    """Shapes and numbers are equal."""
+    found = [outputs.arrays for outputs in asked.seen.outputs.values()]
+    return all(len(a) == len(b) and all(map(np.array_equal, a, b)) for a, b in pairwise(found))
+
+
 CONDITIONS: Mapping[str, Callable[[Inquiry], bool]] = {
     "nan": _vanishes_without_nan,
     "beyond": _is_beyond_the_type,
     "between": _is_between,
     "last window": _is_the_last_window,
+    "types": _is_the_type_alone,
 }
 
 

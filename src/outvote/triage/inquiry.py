@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from outvote.bench.bench import Bench
-from outvote.bench.exact import reference_of
+from outvote.bench.exact import plain_sums, reference_of
 from outvote.bench.noise import moves_only, nudged
 from outvote.core.arrays import Array
 from outvote.core.dialect import Dialect, dialect
@@ -209,6 +209,20 @@ class Inquiry:
             return masks
 
         return tuple(n for n, gap in self._gaps(excused).items() if gap.explained)
+
+    @cached_property
+    def added_in_turn(self) -> float:
+        """How far the layer's sums, added term by term in its type, are from the exact result."""
+        if self.exact is None:
+            return 0.0
+        found = plain_sums(self.specimen, self.bench.pool.blobs)
+        return max((distance(sums, self.exact.outputs) for sums in found), default=0.0)
+
+    @property
+    def as_in_turn(self) -> tuple[str, ...]:
+        """Who is not much farther from the exact result than the plainest way to add."""
+        most = FARTHER * self.added_in_turn
+        return tuple(n for n in self.wrong if most and self.errors[n] <= most)
 
     def _reads(self, output: Array) -> Array:
         """The largest number that is read for each row of an output, 1 at least."""

@@ -78,9 +78,9 @@ def _vanishes(asked: Inquiry) -> bool:
     return bool(asked.wrong) and set(asked.wrong) <= set(asked.right_in_float64)
 
 
-def _is_last_places(asked: Inquiry) -> bool:
+def _are_excused(asked: Inquiry, names: Iterable[str]) -> bool:
     """Of those who cannot be held to float64; the others must be right there."""
-    excused = {n for n in asked.not_in_float64 if n in asked.last_places}
+    excused = set(names) & set(asked.not_in_float64)
     return bool(excused) and set(asked.wrong) <= excused | set(asked.right_in_float64)
 
 
@@ -108,7 +108,7 @@ def _float64(asked: Inquiry) -> str:
 
 def _not_wide(asked: Inquiry) -> str:
     others = _float64(asked)
-    told = _listed(n for n in asked.not_in_float64 if n in asked.last_places)
+    told = _listed(asked.not_in_float64)
     return f"{told} did not compute it in float64{f', {others} did' if others else ''}"
 
 
@@ -144,6 +144,7 @@ _WORDS: Mapping[str, Callable[[Inquiry], str]] = {
     "settings": _settings,
     "float64": _float64,
     "not_wide": _not_wide,
+    "in_turn": lambda q: f"{q.added_in_turn:.2g}",
     "right": lambda q: q.right[0],
     "wrong": lambda q: _listed(q.wrong),
     "nearest": lambda q: min(q.errors, key=q.errors.__getitem__),
@@ -299,10 +300,20 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
         "last-places",
         "who is wrong did not compute it in float64, and every element that is off is off by no "
         f"more than {LAYER_PLACES:g} last places of the largest number read, or of 1",
-        _is_last_places,
+        lambda q: _are_excused(q, q.last_places),
         "precision",
         "{against} {not_wide}; every element that is off is off by no more than "
         f"{LAYER_PLACES:g} last places of the largest number read, or of 1.",
+    ),
+    DecisionRow(
+        "in-turn",
+        "who is wrong did not compute it in float64, and is no more than "
+        f"{FARTHER:g} times as far from the exact result as the layer's terms, added one after the "
+        "other in its type",
+        lambda q: _are_excused(q, q.as_in_turn),
+        "precision",
+        "{against} {not_wide}; the layer's terms, added one after the other in its type, are off "
+        "by {in_turn}: the plainest way to add them is no better.",
     ),
     DecisionRow(
         "equally-far",

@@ -95,35 +95,63 @@ def _moved(position: Index, by: Index) -> Index:
     return tuple(n + m for n, m in zip(position, by, strict=True))
 
 
-def _conv(call: NodeCall) -> list[Array]:
-    return [convolved(call, call.floats(0), call.floats(1), call.arg(2))]
+@dataclass(frozen=True)
+class Convolution:
+    """Channels by group, the kernel by group, and where its window stands."""
+
+    x: Array  # (batch, group, channel, *sizes)
+    weight: Array  # (group, feature, channel, *kernel)
+    window: Window
+    places: Index
+
+    def seen(self) -> list[tuple[Array, Array]]:
+        """For each position in the kernel: what it sees from every place, and its weights."""
+        window, rank = self.window, len(self.places)
+        around = zip(window.before, window.after, strict=True)
+        padded, whole = np.pad(self.x, [(0, 0)] * 3 + list(around)), (slice(None),) * 3
+        found = []
+        for offset in itertools.product(*map(range, window.kernel)):
+            begin = [offset[a] * window.dilations[a] for a in range(rank)]
+            ends = [begin[a] + (self.places[a] - 1) * window.strides[a] + 1 for a in range(rank)]
+            steps = tuple(map(slice, begin, ends, window.strides))
+            found.append((padded[whole + steps], self.weight[whole + offset]))
+        return found
+
+    def joined(self, y: Array) -> Array:
+        """Features of all groups, one behind the other."""
+        return y.reshape(y.shape[0], -1, *self.places)
 
 
-def convolved(call: NodeCall, x: Array, weight: Array, bias: Array | None) -> Array:
-    """Y[n, m] at a place: the sum over channels of its group and the kernel of X · W, and B."""
+def convolution(call: NodeCall, x: Array, weight: Array) -> Convolution:
+    """What a node's attributes make of a tensor and a kernel."""
     sizes, kernel = x.shape[2:], weight.shape[2:]
     told = call.get("kernel_shape")
     if told is not None and tuple(told) != kernel:
         raise Uncovered("a kernel_shape that is not the weight's")
     group = int(call.get("group", 1))
     window = window_of(call, sizes, kernel)
-    places = window.sizes(sizes)
     batch, channels, features = x.shape[0], weight.shape[1], weight.shape[0]
     if x.shape[1] != channels * group or features % group:
         raise Uncovered("channels that do not fit the groups")
-    y = np.zeros((batch, features, *places))
-    split_x = x.reshape(batch, group, channels, *sizes)
-    split_w = weight.reshape(group, features // group, channels, *kernel)
-    for place in itertools.product(*map(range, places)):
-        total = np.zeros((batch, group, features // group))
-        for offset, position in window.elements(place):
-            if _inside(position, sizes):
-                seen = split_x[(slice(None),) * 3 + position]
-                total += np.einsum("ngc,gfc->ngf", seen, split_w[(slice(None),) * 3 + offset])
-        y[(slice(None),) * 2 + place] = total.reshape(batch, features)
-    if bias is not None:
-        y += bias.reshape(1, -1, *(1,) * len(sizes))
-    return y
+    if any((*window.before, *window.after)) and not np.isfinite(weight).all():
+        raise Uncovered("infinity or NaN times padding")
+    return Convolution(
+        x.reshape(batch, group, channels, *sizes),
+        weight.reshape(group, features // group, channels, *kernel),
+        window,
+        window.sizes(sizes),
+    )
+
+
+def _conv(call: NodeCall) -> list[Array]:
+    return [convolved(call, call.floats(0), call.floats(1), call.arg(2))]
+
+
+def convolved(call: NodeCall, x: Array, weight: Array, bias: Array | None) -> Array:
+    """Y[n, m] at a place: the sum over channels of its group and the kernel of X · W, and B."""
+    told = convolution(call, x, weight)
+    y = told.joined(sum(np.einsum("ngc...,gfc->ngf...", some, w) for some, w in told.seen()))
+    return y if bias is None else y + bias.reshape(1, -1, *(1,) * len(told.places))
 
 
 def _pooled(call: NodeCall) -> tuple[Array, Window]:
