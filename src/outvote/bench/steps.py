@@ -1,21 +1,24 @@
-"""Runs one input through several targets in step, layer by layer, and hands over each layer.
+"""Runs one input through several targets, layer by layer, and hands over each layer.
 
-Only tensors that a later layer still needs are held, so that memory does not grow with depth.
+Only tensors that a later layer still needs are held, and those of the layers that targets are
+ahead by, so that memory does not grow with depth.
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from outvote.core.arrays import Array
 from outvote.core.model import Layer, Model
 from outvote.core.outputs import Outputs
-from outvote.core.protocol import CallLayer, CloseSession, OpenSession, StepLayer
+from outvote.core.protocol import CallLayer, CloseSession, OpenSession, StepLayer, Stepped
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run
-from outvote.run.pool import Pool, asker
-from outvote.run.settle import ask_all_settled, settled
+from outvote.run.pool import Ask, Pool, asker
+from outvote.run.settle import ask_all_settled, ask_in_session, settled
+from outvote.run.stretch import Stretch
 
 
 @dataclass(frozen=True)
@@ -55,41 +58,96 @@ def steps(
         return
     alive = [name for name in others if opened[name].ok]
     lost = {name: opened[name] for name in others if not opened[name].ok}
-    held: dict[str, Sequence[State]] = {
-        item.name: [state] for item, state in zip(model.inputs, feeds, strict=True)
-    }
-    last_use = model.last_use()
-    afresh = False  # whether the reference's own tensors went with a worker
-    for position, layer in enumerate(model.layers):
-        given = tuple(held[ref.producer][ref.index] for ref in layer.refs())
-        first = pool.ask(reference, StepLayer(layer=layer.name, given=given if afresh else None))
-        if not first.ok:
-            again = StepLayer(layer=layer.name, given=given)
-            first, afresh = settled(asker(pool, reference), again, first, opening), True
-        if not first.ok:
-            told: dict[str, Run] = {reference: first}
-            is_lost = first.outcome is Outcome.LOST
+    walk = _Walk(asker(pool, reference), model, opening)
+    stretch = Stretch()
+    while layers := model.layers[walk.position : walk.position + stretch.layers]:
+        began = time.monotonic()
+        taken = walk.through(layers)
+        requests = [StepLayer(layer=one.layer.name, given=one.given) for one in taken]
+        found = ask_in_session(pool, alive, requests, opening)
+        stretch = stretch.after(time.monotonic() - began, sum(one.size for one in taken))
+        for place, one in enumerate(taken):
+            runs = {name: runs[place] for name, runs in found.items() if place < len(runs)}
+            step = _step(pool, reference, one, runs)
+            yield replace(step, lost={**lost, **step.lost})
+            lost = {}
+            alive = [name for name in alive if name not in {**step.failed, **step.lost}]
+        if walk.ended is not None:
+            told = {reference: walk.ended}
+            is_lost = walk.ended.outcome is Outcome.LOST
+            layer = model.layers[walk.position]
             yield Step(layer, (), {}, {}, {} if is_lost else told, told if is_lost else {})
             return
-        held[layer.name] = first.reply.isolated or first.reply.own or ()
-        request = StepLayer(layer=layer.name, given=given)
-        runs = ask_all_settled(pool, alive, request, opening=opening)
-        own = {reference: Outputs.of(held[layer.name])}
-        isolated = dict(own)
-        for name, run in runs.items():
-            if run.ok and not _is_feigned(pool, name, run.reply.isolated):
-                isolated[name] = Outputs.of(run.reply.isolated or ())
-                if run.reply.own is not None:
-                    own[name] = Outputs.of(run.reply.own)
-        ended = {n: run.reply.own_error for n, run in runs.items() if run.ok and not run.reply.own}
-        failed, gone = _sorted_out(runs)
-        alive = [name for name in alive if name not in {**failed, **gone}]
-        yield Step(layer, given, own, isolated, failed, {**lost, **gone}, ended)
-        lost = {}
-        for producer in layer.inputs:
-            if last_use[producer] == position:
-                del held[producer]
     pool.ask_all([reference, *alive], CloseSession())
+
+
+@dataclass(frozen=True)
+class _Taken:
+    """A layer that the reference has computed: from what, and what it gave."""
+
+    layer: Layer
+    given: tuple[State, ...]
+    states: Sequence[State]
+
+    @property
+    def size(self) -> int:
+        return sum(state.array.nbytes for state in self.states)
+
+
+@dataclass
+class _Walk:
+    """The reference's way through the layers; only tensors that are still needed are held."""
+
+    ask: Ask
+    model: Model
+    opening: OpenSession
+    position: int = 0
+    ended: Run | None = None  # why it goes no further
+
+    def __post_init__(self) -> None:
+        pairs = zip(self.model.inputs, self.opening.inputs, strict=True)
+        self._held: dict[str, Sequence[State]] = {item.name: [state] for item, state in pairs}
+        self._last_use = self.model.last_use()
+        self._afresh = False  # whether the reference's own tensors went with a worker
+
+    def through(self, layers: Sequence[Layer]) -> list[_Taken]:
+        """Those of the next layers that it can compute."""
+        taken: list[_Taken] = []
+        for layer in layers:
+            given = tuple(self._held[ref.producer][ref.index] for ref in layer.refs())
+            run = self._stepped(layer, given)
+            if not run.ok:
+                self.ended = run
+                break
+            states = self._held[layer.name] = run.reply.isolated or run.reply.own or ()
+            taken.append(_Taken(layer, given, states))
+            for producer in layer.inputs:
+                if self._last_use[producer] == self.position:
+                    del self._held[producer]
+            self.position += 1
+        return taken
+
+    def _stepped(self, layer: Layer, given: tuple[State, ...]) -> Run[Stepped]:
+        request = StepLayer(layer=layer.name, given=given if self._afresh else None)
+        run = self.ask(request)
+        if run.ok:
+            return run
+        self._afresh = True
+        return settled(self.ask, StepLayer(layer=layer.name, given=given), run, self.opening)
+
+
+def _step(pool: Pool, reference: str, taken: _Taken, runs: Mapping[str, Run[Stepped]]) -> Step:
+    """What the others made of a layer, beside what the reference did."""
+    own = {reference: Outputs.of(taken.states)}
+    isolated = dict(own)
+    for name, run in runs.items():
+        if run.ok and not _is_feigned(pool, name, run.reply.isolated):
+            isolated[name] = Outputs.of(run.reply.isolated or ())
+            if run.reply.own is not None:
+                own[name] = Outputs.of(run.reply.own)
+    ended = {n: run.reply.own_error for n, run in runs.items() if run.ok and not run.reply.own}
+    failed, gone = _sorted_out(runs)
+    return Step(taken.layer, taken.given, own, isolated, failed, gone, ended)
 
 
 def _is_feigned(pool: Pool, name: str, states: Sequence[State] | None) -> bool:

@@ -7,6 +7,7 @@ is NaN, or the same infinity, on both sides agrees by every metric.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -157,7 +158,7 @@ def accuracy(labels: Array, output: Array, k: int) -> float:
 def _per_instance(values: Array) -> Array:
     """One row per instance; a tensor without axes is one instance."""
     # A size of -1 fails on no instances.
-    return values.reshape(_count(values), int(np.prod(values.shape[1:])))
+    return values.reshape(_count(values), math.prod(values.shape[1:]))
 
 
 def noise_of(movements: Mapping[str, Sequence[Array | float]]) -> Array:

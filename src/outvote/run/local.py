@@ -18,7 +18,7 @@ from outvote.core.protocol import Hello, R, Request, ScriptText, Start
 from outvote.core.target import Outcome, Run, Target
 from outvote.run.folder import OwnedFolder
 from outvote.run.patience import SharedPatience
-from outvote.run.pool import unheard
+from outvote.run.pool import Ask, unheard
 from outvote.run.process import Limits, Process
 from outvote.run.scripts import script_of
 
@@ -126,15 +126,24 @@ class LocalPool:
         self, names: Iterable[str], requests: Sequence[Request[R]]
     ) -> list[dict[str, Run[R]]]:
         """Several questions to several workers; each goes on to its next without waiting."""
-        patience = [SharedPatience(self._limits.silence_seconds) for _ in requests]
-
-        def answer(name: str) -> list[Run[R]]:
-            pairs = zip(requests, patience, strict=True)
-            return [self._ask(name, request, shared) for request, shared in pairs]
-
         wanted = list(names)
-        runs = self._each(wanted, answer) if requests else {}
+        runs = self.talk_to_each(wanted, lambda ask: [ask(request) for request in requests])
         return [{name: runs[name][i] for name in wanted} for i in range(len(requests))]
+
+    def talk_to_each(self, names: Iterable[str], talk: Callable[[Ask], T]) -> dict[str, T]:
+        """Questions of which one may depend on the answer before, to several workers at once."""
+        # By request, which is kept: another one could get its number.
+        shared: dict[int, tuple[Request[Any], SharedPatience]] = {}
+
+        def answer(name: str) -> T:
+            def ask(request: Request[R]) -> Run[R]:
+                own = request, SharedPatience(self._limits.silence_seconds)
+                _, patience = shared.setdefault(id(request), own)
+                return self._ask(name, request, patience)
+
+            return talk(ask)
+
+        return self._each(list(names), answer)
 
     def memory(self, name: str) -> int:
         """Bytes that a worker holds now; 0 while it is down."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from outvote.core.blackbox import Position
 from outvote.core.blobs import BlobStore
 from outvote.core.protocol import Hello, R, Request
 from outvote.core.target import Run, Target
+
+T = TypeVar("T")
 
 
 def unheard(run: Run[Any]) -> None:
@@ -59,6 +61,13 @@ class Pool(Protocol):
         self, names: Iterable[str], requests: Sequence[Request[R]]
     ) -> list[dict[str, Run[R]]]:
         """Several questions to several workers; each goes on to its next without waiting."""
+        ...
+
+    def talk_to_each(self, names: Iterable[str], talk: Callable[[Ask], T]) -> dict[str, T]:
+        """Questions of which one may depend on the answer before, to several workers at once.
+
+        Who answers a request lets the others hurry with the same one.
+        """
         ...
 
     def memory(self, name: str) -> int:

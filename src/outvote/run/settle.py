@@ -68,3 +68,22 @@ def ask_each_settled(
         for name, run in runs.items():
             runs[name] = settled(asker(pool, name), request, run)
     return found
+
+
+def ask_in_session(
+    pool: Pool, names: Iterable[str], requests: Sequence[Request[R]], opening: Request[Any]
+) -> dict[str, list[Run[R]]]:
+    """Steps of a session on several workers; each takes its next without waiting for the others.
+
+    The first that a target fails is its last. A gap is no failure.
+    """
+
+    def talk(ask: Ask) -> list[Run[R]]:
+        runs: list[Run[R]] = []
+        for request in requests:
+            runs.append(settled(ask, request, ask(request), opening))
+            if not runs[-1].ok and runs[-1].outcome is not Outcome.UNSUPPORTED:
+                break
+        return runs
+
+    return pool.talk_to_each(names, talk)
