@@ -84,6 +84,16 @@ def test_an_activation_is_part_of_layers_that_have_one() -> None:
     assert layers.makes_masks(layer("m", "Masking", "x"))
 
 
+def test_a_mask_is_given_by_the_name_that_the_layer_has_for_it() -> None:
+    a, b = ref("a"), ref("b")
+    assert layers.masked(layer("r", "LSTM", "x"), [a]) == {"mask": a}
+    assert layers.masked(layer("r", "Attention", "x"), [a, None]) == {"mask": [a, None]}
+    heads = Layer("h", "MultiHeadAttention", {}, [ref("x"), ref("y")])
+    assert layers.masked(heads, [None, b]) == {"value_mask": b}
+    named = replace(heads, kwargs={"use_causal_mask": True, "key": ref("z")})
+    assert layers.masked(named, [a, None, b]) == {"query_mask": a, "key_mask": b}
+
+
 def test_ids_are_what_all_embeddings_that_read_them_can_look_up() -> None:
     model = chain(layer("a", "Embedding", "x", input_dim=9), layer("b", "Embedding", "x",
                   input_dim=5), layer("c", "Embedding", "a", input_dim=2))  # fmt: skip

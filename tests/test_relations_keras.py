@@ -115,3 +115,23 @@ def test_layers_that_work_along_the_batch_are_not_asked_about_it(
     assert found.findings == []
     assert not {"alone", "order"} & set(found.relations)
     assert found.relations["saved"] == 1
+
+
+ATTENTION = """
+x = keras.Input((4, 3))
+q = layers.Dense(2)(x)
+y = layers.MultiHeadAttention(2, 3)(q, x, key=layers.Dense(2)(x))
+z = layers.GroupQueryAttention(2, 4, 2)(q, y)
+z = layers.AdditiveAttention()([layers.Attention()([y, z]), q])
+model = keras.Model(x, z)
+"""
+
+
+@pytest.mark.parametrize("name", ["numpy", "torch"])
+def test_attention_leaves_masked_steps_out(
+    name: str, pool: Pool, keras_file: Callable[..., Path]
+) -> None:
+    """Keras takes the mask off what MultiHeadAttention reads: made and run, it must read it."""
+    found = checked(pool, keras_file(ATTENTION), name, (4, 3))
+    assert found.findings == []
+    assert found.relations["padding"] == 4

@@ -9,6 +9,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -190,6 +191,15 @@ model = keras.Model(x, layers.SimpleRNN(2, name="twisted")(layers.Dropout(0.5)(y
 """,
         {"x": np.where(RNG.random((3, 5, 1)) < 0.4, -1.0, RNG.normal(size=(3, 5, 3)) ** 2)},
     ),
+    "masks of attention": Situation(
+        """
+x = keras.Input((5, 4))
+y = layers.Masking()(layers.ReLU()(x))
+y = layers.MultiHeadAttention(2, 3, name="twisted")(y, y, key=y)
+model = keras.Model(x, layers.GroupQueryAttention(2, 4, 2)(y, y))
+""",
+        {"x": np.where(RNG.random((3, 5, 1)) < 0.4, -1.0, RNG.normal(size=(3, 5, 4)) ** 2)},
+    ),
     "no instances": Situation(
         """
 x = keras.Input((5,))
@@ -209,8 +219,16 @@ def checked(pool: Pool, path: Path, names: list[str], inputs: Mapping[str, Array
     )
 
 
-@pytest.mark.parametrize("backend", REAL)
-@pytest.mark.parametrize("what", SITUATIONS)
+# OpenVINO gives NaN for a query that may attend to nothing.
+NAN = {("masks of attention", "openvino")}
+# On ARM, 2026.4.1 dies of SIGSEGV on a batch of none, and its GRU is off by 7e-6.
+ON_ARM = {("no instances", "openvino"), ("masks", "openvino")}
+LIVE = NAN | ON_ARM if platform.machine() in ("aarch64", "arm64") else NAN
+
+
+@pytest.mark.parametrize(
+    ("what", "backend"), [case for case in product(SITUATIONS, REAL) if case not in NAN]
+)
 def test_a_fault_is_found_in_its_layer(
     what: str, backend: str, real_pool: Pool, keras_file: Build
 ) -> None:
@@ -224,14 +242,6 @@ def test_a_fault_is_found_in_its_layer(
         assert finding.layer is not None
         assert finding.layer.name in (case.guilty, *case.also), finding.title
         assert (finding.kind, finding.triage) == (case.kind, "bug")
-
-
-# OpenVINO 2026.4.1 on ARM dies of SIGSEGV on a batch of none, and its GRU is off by 7e-6.
-LIVE = (
-    {("no instances", "openvino"), ("masks", "openvino")}
-    if platform.machine() in ("aarch64", "arm64")
-    else set()
-)
 
 
 @pytest.mark.parametrize("what", SITUATIONS)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from outvote.core.arrays import Array
+from outvote.core.dialect import dialect
 from outvote.core.instances import announced
 from outvote.core.model import REF, Input, Layer, Model, Ref, with_refs
 from outvote.core.states import State
@@ -27,7 +28,7 @@ def one_layer(spoken: str, layer: Layer, given: Sequence[State]) -> tuple[Model,
     args = with_refs(layer.args, numbered)
     kwargs = dict(with_refs(layer.kwargs, numbered))
     masks = [state.mask for state in given]
-    if any(mask is not None for mask in masks) and "mask" not in kwargs:
+    if any(mask is not None for mask in masks):
         refs: list[Any] = []
         for mask in masks:
             if mask is None:
@@ -37,7 +38,7 @@ def one_layer(spoken: str, layer: Layer, given: Sequence[State]) -> tuple[Model,
             inputs.append(Input(name, announced(mask, 0), mask.dtype.name))
             arrays.append(mask)
             refs.append({REF: [name, 0]})
-        kwargs["mask"] = refs[0] if len(refs) == 1 else refs
+        kwargs = {**dialect(spoken).layers.masked(layer, refs), **kwargs}
     alone = replace(layer, args=args, kwargs=kwargs, shares=None)
     return Model("one_layer", tuple(inputs), (alone,), (Ref(layer.name),), spoken), arrays
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 from outvote.core.model import Layer
 
@@ -25,3 +27,8 @@ def stale(layer: Layer) -> Layer:
 def makes_masks(layer: Layer) -> bool:
     """None gives masks that travel with tensors."""
     return False
+
+
+def masked(layer: Layer, masks: Sequence[Any]) -> dict[str, Any]:
+    """None is given any."""
+    return {}

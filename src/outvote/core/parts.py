@@ -109,6 +109,10 @@ class Layers(Protocol):
 
     def makes_masks(self, layer: Layer) -> bool: ...
 
+    def masked(self, layer: Layer, masks: Sequence[Any]) -> dict[str, Any]:
+        """The arguments that give the layer a mask, or None, for each tensor that it reads."""
+        ...
+
     def vocabulary(self, model: Model, item: Input) -> int:
         """How many different integers an input may hold."""
         ...

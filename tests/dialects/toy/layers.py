@@ -7,6 +7,7 @@ from typing import Any
 from outvote.core.model import Input, Layer, Model
 from outvote.core.operators import contains as contains
 from outvote.core.operators import makes_masks as makes_masks
+from outvote.core.operators import masked as masked
 from outvote.core.operators import renamed as renamed
 from outvote.core.operators import stale as stale
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from outvote.core.model import Input, Layer, Model
+from outvote.core.model import Input, Layer, Model, find_refs
 
 # Parameters that change nothing about what a built layer computes from its weights.
 INERT = (
@@ -14,6 +14,9 @@ INERT = (
     *("batch_input_shape", "build_config", "registered_name"),
 )
 INERT_ENDINGS = ("_initializer", "_regularizer", "_constraint", "_quantizer")
+# Layers that take `query_mask` and the like, and what they call their tensors.
+_MASKS_BY_NAME = ("MultiHeadAttention", "GroupQueryAttention", "GroupedQueryAttention")
+_ATTENDED = ("query", "value", "key")
 
 
 def is_inert(name: str) -> bool:
@@ -55,6 +58,19 @@ def stale(layer: Layer) -> Layer:
 
 def makes_masks(layer: Layer) -> bool:
     return layer.kind == "Masking" or bool(layer.config.get("mask_zero"))
+
+
+def masked(layer: Layer, masks: Sequence[Any]) -> dict[str, Any]:
+    """Most layers take all in one argument; some have one for each tensor, named after it."""
+    if layer.kind not in _MASKS_BY_NAME:
+        return {"mask": masks[0] if len(masks) == 1 else list(masks)}
+    read = [
+        *_ATTENDED[: len(layer.args)],
+        *(k for k, v in layer.kwargs.items() if any(find_refs(v))),
+    ]
+    return {
+        f"{name}_mask": mask for name, mask in zip(read, masks, strict=True) if mask is not None
+    }
 
 
 def vocabulary(model: Model, item: Input) -> int:

@@ -16,8 +16,15 @@ from outvote.dialects.keras.layers import stale
 NAME = "padding"
 TITLE = "masked steps behind the end must change nothing"
 
-KINDS = frozenset({"LSTM", "GRU", "SimpleRNN", "Bidirectional", "GlobalAveragePooling1D"})
+KINDS = frozenset(
+    {
+        *("LSTM", "GRU", "SimpleRNN", "Bidirectional", "GlobalAveragePooling1D"),
+        *("Attention", "AdditiveAttention", "MultiHeadAttention", "GroupQueryAttention"),
+        "GroupedQueryAttention",
+    }
+)
 _MORE = 2  # steps
+_OWN = ("mask", "attention_scores")  # a mask that it is given, an output as long as its inputs
 
 
 def twin(asked: Asked) -> OtherWay | None:
@@ -48,7 +55,9 @@ def _takes_padding(layer: Layer) -> bool:
     config = layer.config
     inner = config.get("layer", {}).get("config", {})  # of a wrapper
     settings = [config, inner]
-    if layer.kind not in KINDS or layer.kwargs.get("mask") or config.get("stateful"):
+    if layer.kind not in KINDS or config.get("stateful"):
+        return False
+    if any(value for name, value in layer.kwargs.items() if name.endswith(_OWN)):
         return False
     if config.get("data_format") == "channels_first":
         return False

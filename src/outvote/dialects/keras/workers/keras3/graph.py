@@ -165,11 +165,14 @@ class Graph:
         """The outputs of one layer on the given tensors; a stateful one begins with zeros."""
         self._enter(layer.name)
         args, kwargs = self.filled(layer, states)
+        given = [states[ref.producer][ref.index] for ref in layer.refs()]
         if layer.name not in self._made:
-            self._keep(layer, lambda new: new(*args, **kwargs))
+            with _masks_stay(given):
+                self._keep(layer, lambda new: new(*args, **kwargs))
         made, memory = self._made[layer.name]
         memory.clear(_batch(layer, states))
-        return list(tree.flatten(made(*args, **kwargs)))
+        with _masks_stay(given):
+            return list(tree.flatten(made(*args, **kwargs)))
 
     def prepare(self, batch: int) -> None:
         """Make room for the states of a batch: inside a trace it would be too late."""
@@ -315,6 +318,19 @@ def jittered(tensor: Tensor, seed: int) -> Tensor:
     if mask is not None:
         set_mask(moved, mask)
     return moved
+
+
+@contextmanager
+def _masks_stay(tensors: Sequence[Tensor]) -> Iterator[None]:
+    """Put back the masks that a layer takes off what it is given, as MultiHeadAttention does.
+
+    Who reads the tensor after it, or in the next run, would compute something else.
+    """
+    masks = [get_mask(tensor) for tensor in tensors]
+    yield
+    for tensor, mask in zip(tensors, masks, strict=True):
+        if mask is not None and get_mask(tensor) is None:
+            set_mask(tensor, mask)
 
 
 def get_mask(tensor: Tensor) -> Tensor | None:
