@@ -208,6 +208,7 @@ def twin(name: str, verdict: str, spoilt: str | None) -> Data:
         "original": "onnxruntime",
         "verdict": verdict,
         "distance": 0.031,
+        "answers": {"instances": 360, "top1_changed": 3, "class_distance": 16.0},
         "spoilt": spoilt,
         "layers": [
             {"layer": "stem", "kind": "Conv", "alone": 0.004, "carried": 0.004},

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import DRIVER
+from conftest import DRIVER, fake
 from outvote import commands
 from outvote.cli import _parser as cli_parser
 from outvote.cli import main
@@ -30,6 +30,7 @@ from outvote.core.errors import UsageError
 from outvote.dialects.keras.recipes import ClassicRecipe
 from outvote.explore.job import CONSTRAINTS
 from outvote.judge.compare import METRICS
+from outvote.run.process import Limits
 from outvote.search.registry import strategies
 from outvote.targets.choose import known_targets
 
@@ -271,6 +272,23 @@ def test_a_target_that_cannot_be_here_does_not_hide_the_others(
     told = {row.name: row.state for row in rows}
     assert told == {"theano": "not here", "mxnet": "not here", "fake": "ok"}
     assert "need Python 3.11" in rows[0].remedy
+
+
+def test_a_library_that_hangs_is_waited_for_once() -> None:
+    """Its other modes are not started; others that need less are."""
+    stuck = replace(fake("stuck", "hang:relu"), packages=("json", "csv"))
+    others = (
+        replace(stuck, name="stuck:graph", mode="graph"),
+        replace(stuck, name="stuck:twin", packages=("json", "csv", "numpy")),
+        replace(fake("fine"), packages=("json",)),
+    )
+    limits = Limits(start_seconds=30, silence_seconds=0.3)
+    rows = health(HealthJob((others[0], stuck, *others[1:]), named=True), limits=limits)
+    told = {row.name: (row.state, row.remedy) for row in rows}
+    assert told["stuck"] == ("broken", "no progress for 0 s; stopped")
+    why = "not started: stuck, which it stands on, hangs"
+    assert told["stuck:graph"] == told["stuck:twin"] == ("broken", why)
+    assert told["fine"][0] == "ok"
 
 
 # The same rooms in every command, and every option once.

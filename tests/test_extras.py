@@ -41,7 +41,7 @@ def compared(extra: str, dialect: str) -> list[str]:
     """One for each set of packages that its own targets need; if that is one, with another mode."""
     ours = [target for target in own(extra) if target.dialect == dialect]
     here = [target for target in ours if not on_gpu(target.backend, target.mode)]
-    quick = [target for target in here if not target.costs & SLOW]
+    quick = [target for target in here if not target.costs & SLOW] or here
     each = list({(target.library, target.packages): target for target in reversed(quick)}.values())
     return [target.name for target in (each if len(each) > 1 else quick[:2])]
 

@@ -213,6 +213,7 @@ def test_transformed_models_show_their_error_along_the_graph() -> None:
     told = shown[shown.index('id="twins"') :]
     assert '<span class="badge bad">spoilt</span>' in told
     assert '<span class="badge good">as far off as its type explains</span>' in told
+    assert "<td>3 of 360 changed, D_CLASS 16</td>" in told
     carried = told.partition('<polyline class="carried" points="')[2].partition('"')[0].split()
     alone = told.partition('<polyline class="alone" points="')[2].partition('"')[0].split()
     assert (len(carried), len(alone)) == (3, 2)

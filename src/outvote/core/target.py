@@ -66,6 +66,7 @@ class Target:
     costs: frozenset[str] = frozenset()  # see COSTS
     feigns: tuple[str, ...] = ()  # types that it takes and gives, and computes in narrower ones
     original: str = ""  # of a twin, which transforms models first: who runs them as they are
+    twin: str = ""  # of a twin: the transformation, as `--twins` names it in every dialect
     config: Path | None = None  # the outvote.toml that defines it; None: it is built in
     # Kinds of layers (`*Conv*`) whose kernels are another library's: there it has no own vote.
     borrows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

@@ -142,7 +142,9 @@ class Blame:
         while apart:
             pair = max(apart, key=lambda p: len(set(p.targets) & set(voted.outvoted)))
             new = self._explain(pair, voted, noise)
-            found = {**{finding.fingerprint: finding for finding in new}, **found}
+            # Of one cause, what a type explains says less than what it does not: that comes last.
+            ordered = sorted(new, key=lambda finding: finding.triage != "precision")
+            found = {**{finding.fingerprint: finding for finding in ordered}, **found}
             blamed = {name for f in new for name in ([f.accused] if f.accused else f.targets)}
             apart = [p for p in apart if p is not pair and not blamed & set(p.targets)]
         return sorted(found.values(), key=self._place)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 MISSING = "not a number"
@@ -128,3 +128,12 @@ def main_metric(comparisons: Sequence[dict[str, Any]]) -> str | None:
     order = ["relative", "mad", "class"]
     known = [name for name in order if name in names] + [n for n in names if n not in order]
     return max(known, key=names.count) if known else None
+
+
+def answers(told: Mapping[str, Any] | None) -> str:
+    """What a transformation does to the answers of a classifier."""
+    if told is None:
+        return ""
+    changed = f"{told['top1_changed']} of {told['instances']} changed"
+    distance = told["class_distance"]
+    return changed if distance is None else f"{changed}, D_CLASS {number(distance)}"

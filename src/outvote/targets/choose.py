@@ -87,7 +87,7 @@ def with_twins(
     targets: Sequence[Target], names: Sequence[str], known: Mapping[str, Target]
 ) -> list[Target]:
     """The targets, transformations of models by name, and who runs the originals."""
-    twins = {target.mode: target for target in known.values() if target.original}
+    twins = {target.twin: target for target in known.values() if target.twin and not target.config}
     if names and not twins:
         spoken = " or ".join(sorted({target.dialect for target in known.values()}))
         raise UsageError(f"--twins: there are no transformations of models of {spoken}")

@@ -66,3 +66,9 @@ def runners(templates: Path, kinds: Iterable[str], more: Sequence[str] = ()) -> 
     texts = [(templates / f"{name}.py.txt").read_text(encoding="utf-8") for name in names]
     table = ", ".join(f'"{name}": {name}' for name in names)
     return "\n".join([*texts, *more, f"RUNNERS = {{{table}}}"])
+
+
+def transformations(files: Mapping[str, Path]) -> list[str]:
+    """The text of what twins do with a model first, by name: it needs nothing of ours."""
+    texts = {name: path.read_text(encoding="utf-8") for name, path in files.items()}
+    return [f"TWINS = {texts!r}"] if texts else []

@@ -27,7 +27,7 @@ examples:
   outvote check model.onnx --dim batch=4
       an ONNX graph on ONNX Runtime, OpenVINO, OpenCV and the reference (docs/onnx.md)
   outvote check model.onnx --twins simplified,fp16,int8
-      the same graph as tools have transformed it: where do they spoil it?
+      the same model as tools have transformed it: where do they spoil it?
   outvote check model.keras --targets numpy --oracle metamorphic
       one target held against itself: batches, masks, formats, types, saved and loaded
   outvote check model.keras --known known.toml --fail-on bug
@@ -56,7 +56,8 @@ def add(commands: Any) -> None:
         type=values.names,
         default=[],
         metavar="T,...",
-        help="an .onnx model transformed, too: simplified, slim, opset, fp16, int8, qdq, optimised",
+        help="the model transformed, too: fp16, bf16, int8, onnx, openvino, litert, saved_model, "
+        "compiled; of .onnx also simplified, slim, opset, qdq, optimised",
     )
     blocks.add_out(parser)
     blocks.add_config(parser)

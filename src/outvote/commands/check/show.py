@@ -11,6 +11,7 @@ from rich.text import Text
 
 from outvote.commands.check.job import Job
 from outvote.commands.terminal import Screen, coloured, gate_lines, new_ones, table
+from outvote.report import wording
 
 _ALL_PAIRS = 10  # with more pairs than this, those that agree are only counted
 
@@ -91,11 +92,13 @@ def _twins_table(twins: list[dict[str, Any]]) -> Table:
                 twin["target"],
                 coloured(twin["verdict"], "green" if good else "red"),
                 "" if twin["distance"] is None else f"{twin['distance']:.2g}",
+                wording.answers(twin["answers"]),
                 twin["spoilt"] or "",
                 ", ".join(f"{la['layer']} {la['alone']:.2g}" for la in lost[:3]),
             ]
         )
-    headings = ("transformed", "verdict", "distance", "spoilt at", "nodes that lose most, alone")
+    lost_most = "layers that lose most, alone"
+    headings = ("transformed", "verdict", "distance", "answers", "spoilt at", lost_most)
     return table("Transformed models", headings, rows)
 
 

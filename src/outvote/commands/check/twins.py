@@ -6,7 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from outvote.commands.check.checked import Checked
+from outvote.core.arrays import Array
 from outvote.core.result import number
 from outvote.core.target import Target
 from outvote.findings.finding import Finding
@@ -23,10 +26,11 @@ def _twin(target: Target, checked: Checked) -> dict[str, Any]:
     spoilt = [f for f in about if f.triage != "precision"]
     return {
         "target": target.name,
-        "transformation": target.mode,
+        "transformation": target.twin,
         "original": target.original,
         "verdict": _verdict(target, checked, about, spoilt),
         "distance": number(_distance(target, checked)),
+        "answers": _answers(target, checked),
         "spoilt": next((f.layer.name for f in spoilt if f.layer), None),
         "layers": _layers(target, checked, about),
     }
@@ -49,16 +53,34 @@ def _verdict(target: Target, checked: Checked, about: list[Finding], spoilt: lis
     return "rounding" if any(target.name in pair for pair in checked.explained) else "agrees"
 
 
-def _distance(target: Target, checked: Checked) -> float | None:
+def _distance(target: Target, checked: Checked, metric: str = "relative") -> float | None:
     """How far it is from its original, on the worst input."""
     found = [
         measured.maximum
         for pair in checked.comparisons
         if set(pair.targets) == {target.name, target.original}
         for measured in pair.measured
-        if measured.name == "relative"
+        if measured.name == metric
     ]
     return max(found, key=lambda d: math.inf if math.isnan(d) else d) if found else None
+
+
+def _answers(target: Target, checked: Checked) -> dict[str, Any] | None:
+    """What it does to the answers, where the first output is a row of scores for each instance."""
+    given = [checked.outputs.get(name) for name in (target.original, target.name)]
+    scores = [outputs.rows[0] for outputs in given if outputs is not None]
+    if len(scores) < 2 or scores[0].shape != scores[1].shape or not _are_scores(scores[0]):
+        return None
+    first, second = (np.argmax(rows, axis=1) for rows in scores)
+    return {
+        "instances": len(first),
+        "top1_changed": int(np.sum(first != second)),
+        "class_distance": number(_distance(target, checked, "class")),
+    }
+
+
+def _are_scores(rows: Array) -> bool:
+    return rows.ndim == 2 and rows.shape[1] > 1 and rows.dtype.kind == "f"
 
 
 def _layers(target: Target, checked: Checked, about: list[Finding]) -> list[dict[str, Any]]:

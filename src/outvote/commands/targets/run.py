@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +17,7 @@ from outvote.core.protocol import Hello, Ran, RunModel
 from outvote.core.target import Outcome, Run, Target
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
+from outvote.run.process import Limits
 from outvote.run.settle import ask_settled
 from outvote.targets.choose import install_hint, missing_packages
 from outvote.targets.environments.provide import is_built, provide
@@ -33,6 +36,8 @@ class Health:
     seconds: float = 0.0  # until it had come up
 
 
+# A library that is loaded from a cold disk takes seconds; what takes a minute hangs.
+PATIENCE = Limits(start_seconds=60.0, silence_seconds=60.0)
 _NOT_BUILT = "pip builds it when a command first names it with --targets"
 
 
@@ -46,7 +51,7 @@ def run(job: HealthJob | Environments | Removal, view: View = UNSEEN) -> dict[st
     return {"command": "targets", "targets": health(job, view)}
 
 
-def health(job: HealthJob, view: View = UNSEEN) -> list[Health]:
+def health(job: HealthJob, view: View = UNSEEN, limits: Limits = PATIENCE) -> list[Health]:
     """Every target, started for real where it can be; none keeps the others from being told."""
     listed = [target for target in job.targets if job.named or target.worker != "fake"]
     found: dict[str, Health] = {}
@@ -60,16 +65,50 @@ def health(job: HealthJob, view: View = UNSEEN) -> list[Health]:
             why = Health(target.name, "not here", remedy=str(error))
         if why is not None:
             found[target.name] = why
-    with LocalPool(ready) as pool:
+    with LocalPool(ready, limits=limits) as pool:
         names = [target.name for target in ready]
         with view.watch("Starting targets", pool, names):
-            hellos = pool.start()
-            runs = {t.name: _probed(pool, t) for t in ready if hellos[t.name].ok}
-    for target in ready:
-        hello = hellos[target.name]
-        told = _health(target, hello, runs.get(target.name))
-        found[target.name] = replace(told, seconds=round(hello.seconds, 2))
+            found |= _examined(pool, ready)
     return [found[target.name] for target in listed]
+
+
+def _examined(pool: Pool, ready: Sequence[Target]) -> dict[str, Health]:
+    """As many at a time as there are processors: each has one, and memory for all is not needed.
+
+    What hangs in its plainest mode hangs in the others: they are not waited for.
+    """
+    found: dict[str, Health] = {}
+    stuck: list[Target] = []
+    left = sorted(ready, key=lambda target: target.mode != "eager")
+    while left:
+        turn: list[Target] = []
+        for target in left:
+            if len(turn) < (os.cpu_count() or 1) and not any(_stands_on(target, t) for t in turn):
+                turn.append(target)
+        left = [target for target in left if target not in turn]
+        culprits = {t.name: next((s for s in stuck if _stands_on(t, s)), None) for t in turn}
+        for name, culprit in culprits.items():
+            if culprit is not None:
+                told = f"not started: {culprit.name}, which it stands on, hangs"
+                found[name] = Health(name, "broken", remedy=told)
+        asked = [target for target in turn if culprits[target.name] is None]
+        hellos = pool.start(target.name for target in asked)
+        for target in asked:
+            hello = hellos[target.name]
+            run = _probed(pool, target) if hello.ok else None
+            row = _health(target, hello, run)
+            found[target.name] = replace(row, seconds=round(hello.seconds, 2))
+            if Outcome.HANG in (hello.outcome, run.outcome if run else None):
+                stuck.append(target)
+            pool.stop(target.name)
+    return found
+
+
+def _stands_on(target: Target, other: Target) -> bool:
+    """Whether a target needs all that the other, in its plainest mode, is made of."""
+    same = (target.python, target.requirements) == (other.python, other.requirements)
+    plain = other.mode == "eager" and bool(other.packages) and other.setup is None
+    return same and plain and set(other.packages) <= set(target.packages)
 
 
 def _why_not(target: Target, named: bool) -> Health | None:

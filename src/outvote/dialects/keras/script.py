@@ -20,6 +20,7 @@ from outvote.core.specimen import Specimen
 from outvote.core.target import Target
 from outvote.dialects.keras.layers import INERT, INERT_ENDINGS, policy_name
 from outvote.dialects.keras.nouns.devices import environment, on_gpu
+from outvote.dialects.keras.nouns.twins import FILES
 from outvote.dialects.keras.targets import reading_order
 from outvote.findings import versions as repro_versions
 from outvote.findings.answer import right_answer
@@ -28,9 +29,16 @@ from outvote.judge.compare import Settings
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool
 from outvote.triage.plain import written
-from outvote.triage.scripts import ScriptArrays, at_a_glance, started_by, table_of
+from outvote.triage.scripts import (
+    ScriptArrays,
+    at_a_glance,
+    started_by,
+    table_of,
+    transformations,
+)
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_TWINS = Path(__file__).parent / "workers" / "twins"
 _LINE = 90
 _FEW = 8  # numbers of a weight that are written as a plain list
 _MODES = {
@@ -194,6 +202,7 @@ def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) ->
         name: {**_environment(target, wide=False), "MODE": target.mode}
         for name, target in targets.items()
     }
+    twins = {t.twin: _TWINS / f"{FILES[t.twin]}.py" for t in shown if t.worker == "twin"}
     expected = fault.vote.majority or ()
     return filled(
         _TEMPLATES / "repro.py.txt",
@@ -202,6 +211,7 @@ def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) ->
             "TARGETS": literal(told),
             "MAJORITY": literal(list(expected)),
             "TOLERANCE": literal(float(fault.tolerance)),
+            "TWINS": "\n".join(transformations(twins)),
         },
     )
 
@@ -247,6 +257,8 @@ def _environment(target: Target, wide: bool) -> dict[str, str]:
     env = {"KERAS_BACKEND": target.backend, **target.env}
     if target.mode in _MODES:
         env["MODE"] = target.mode
+    if target.worker == "twin":
+        env["TWIN"] = target.mode
     if target.mode == "no-onednn":
         env["TF_ENABLE_ONEDNN_OPTS"] = "0"
     if target.backend == "jax" and wide:

@@ -73,6 +73,33 @@ _OPENVINO = replace(
 _GRAPH = frozenset({"compiles"})
 
 
+def _twin(name: str, base: Target, *needs: str, slow: bool = False) -> Target:
+    """What somebody makes of a model; it must agree with Keras itself, and has no vote."""
+    return replace(
+        base,
+        name=f"twin:keras:{name}",
+        worker="twin",
+        mode=name,
+        twin=name,
+        original=base.name,
+        packages=(*base.packages, *needs),
+        package="keras",
+        extra=",".join(dict.fromkeys((base.extra, *(_EXTRAS.get(need, need) for need in needs)))),
+        capabilities=frozenset({"read", "save", "step"}),
+        costs=base.costs | _GRAPH | ({"compiles_slowly"} if slow else set()),
+    )
+
+
+_EXTRAS = {"onnx": "onnx", "onnxruntime": "onnx"}  # what brings a package
+_TWINS = (
+    *(_twin(name, _JAX) for name in ("fp16", "bf16", "int8")),
+    _twin("onnx", _TORCH, "onnx", "onnxruntime", slow=True),
+    _twin("openvino", _TENSORFLOW, "openvino", slow=True),
+    _twin("litert", _TENSORFLOW, slow=True),
+    _twin("saved_model", _TENSORFLOW, slow=True),
+)
+
+
 def _mode(
     base: Target, mode: str, library: str | None = None, costs: frozenset[str] = _GRAPH
 ) -> Target:
@@ -110,6 +137,7 @@ _MODERN: Mapping[str, Target] = {
         _OPENVINO,
         _mode(_OPENVINO, "dynamic"),
         _mode(_OPENVINO, "fast"),
+        *_TWINS,
         Target(
             "fake",
             dialect="keras",

@@ -20,7 +20,14 @@ from outvote.findings.answer import right_answer
 from outvote.findings.finding import Finding, Proof
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool
-from outvote.triage.scripts import ScriptArrays, at_a_glance, runners, started_by, table_of
+from outvote.triage.scripts import (
+    ScriptArrays,
+    at_a_glance,
+    runners,
+    started_by,
+    table_of,
+    transformations,
+)
 
 _TEMPLATES = Path(__file__).parent / "templates"  # repro.py, and how each runtime runs a graph
 _TWINS = Path(__file__).parent / "workers" / "twins"
@@ -162,10 +169,8 @@ def _filled(
 
 
 def _transformations(targets: Iterable[Target]) -> list[str]:
-    """The text of what twins do with a graph first, by name: it needs nothing of ours."""
-    names = dict.fromkeys(target.mode for target in targets if target.original)
-    texts = {name: (_TWINS / f"{name}.py").read_text(encoding="utf-8") for name in names}
-    return [f"TWINS = {texts!r}"] if texts else []
+    names = (target.mode for target in targets if target.original)
+    return transformations({name: _TWINS / f"{name}.py" for name in names})
 
 
 def _environment(name: str, target: Target) -> dict[str, str]:

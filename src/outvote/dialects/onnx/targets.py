@@ -80,6 +80,7 @@ def _twin(name: str) -> Target:
         name=f"twin:{name}",
         worker="twin",
         mode=name,
+        twin=name,
         original=_ORT.name,
         packages=tuple(dict.fromkeys((*_ORT.packages, tool))),
         package=tool,

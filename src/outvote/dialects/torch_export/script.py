@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,11 +23,19 @@ from outvote.dialects.torch_export.nouns.node import (
     paths_of,
     written_operator,
 )
+from outvote.dialects.torch_export.nouns.twins import FILES
 from outvote.findings.answer import right_answer
 from outvote.findings.finding import Finding
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool
-from outvote.triage.scripts import ScriptArrays, at_a_glance, runners, started_by, table_of
+from outvote.triage.scripts import (
+    ScriptArrays,
+    at_a_glance,
+    runners,
+    started_by,
+    table_of,
+    transformations,
+)
 
 # How a mode runs a function, where two lines say it.
 _AT_A_GLANCE = {
@@ -38,6 +46,7 @@ _AT_A_GLANCE = {
     "decomposed": "from torch.fx.experimental.proxy_tensor import make_fx\n"
     "print(make_fx(forward, torch._decomp.core_aten_decompositions())(@INPUTS@)(@INPUTS@))",
 }
+_TWINS = Path(__file__).parent / "workers" / "twins"
 _TEMPLATES = Path(__file__).parent / "templates"  # repro.py, and how each target runs a function
 
 
@@ -121,7 +130,9 @@ def _filled(
             "SOURCE": one_line(source),
             "CONSTANTS": "\n    ".join(constants),
             "BODY": "\n    ".join(body),
-            "RUNNERS": runners(_TEMPLATES, map(_runner, shown.values())),
+            "RUNNERS": runners(
+                _TEMPLATES, map(_runner, shown.values()), _transformations(shown.values())
+            ),
             "TOLERANCE": f"{tolerance:.2g}",
         },
     )
@@ -131,8 +142,14 @@ def _runner(target: Target) -> str:
     return target.mode.replace(":", "_") if target.worker == "torch" else target.worker
 
 
+def _transformations(targets: Iterable[Target]) -> list[str]:
+    names = (target.mode for target in targets if target.worker == "twin")
+    return transformations({name: _TWINS / f"{FILES[name]}.py" for name in names})
+
+
 def _environment(name: str, target: Target) -> dict[str, str]:
-    return {"TARGET": name, "RUNTIME": _runner(target), **target.env, **started_by(target)}
+    env = {"TARGET": name, "RUNTIME": _runner(target), **target.env, **started_by(target)}
+    return env | ({"TWIN": target.mode} if target.worker == "twin" else {})
 
 
 @dataclass

@@ -19,6 +19,7 @@ from outvote.dialects.torch_export.nouns.kernels import (
     BORROWED_BY_INDUCTOR,
 )
 from outvote.dialects.torch_export.nouns.node import ref
+from outvote.dialects.torch_export.nouns.twins import FILES
 from outvote.targets.choose import missing_packages
 
 PACKAGE = "torch"
@@ -45,22 +46,50 @@ def _torch(mode: str, library: str = "torch", **more: Any) -> Target:
     )
 
 
-def _converted(library: str, extra: str) -> Target:
+def _converted(library: str, extra: str, *tools: str, **more: Any) -> Target:
     """Another library, which runs what a converter makes of a program."""
     return Target(
         f"{library}:torch",
         dialect="torch_export",
         worker=library,
         library=library,
-        packages=("torch", library),
+        packages=("torch", *tools, library),
         package=library,
         extra=extra,
-        capabilities=_READS,
         costs=frozenset({"compiles"}),
-        feigns=("float64",),
+        **more,
     )
 
 
+def _twin(name: str, base: Target) -> Target:
+    """What somebody makes of a program; it must agree with the program, and has no vote."""
+    return replace(
+        base,
+        name=f"twin:torch:{name}",
+        twin=name,
+        original=_READER,
+        library="torch",
+        borrows={},
+        capabilities=_READS,
+        costs=base.costs | {"compiles"},
+    )
+
+
+_INDUCTOR = _torch(
+    "inductor",
+    library="inductor",
+    costs=frozenset({"compiles", "compiles_slowly"}),
+    borrows={"torch": BORROWED_BY_INDUCTOR},
+)
+# It takes float64, says float64, and computes in float32.
+_OPENVINO = _converted("openvino", "torch,openvino", capabilities=_READS, feigns=("float64",))
+_ORT = _converted("onnxruntime", "onnxscript", "onnxscript", capabilities=_READS | {"float64"})
+_TWINS = {
+    **{name: replace(_torch(name), worker="twin") for name in FILES},
+    "onnx": _ORT,
+    "openvino": _OPENVINO,
+    "compiled": _INDUCTOR,
+}
 BUILT_IN: Mapping[str, Target] = {
     target.name: target
     for target in (
@@ -71,21 +100,12 @@ BUILT_IN: Mapping[str, Target] = {
             borrows={"torch": BORROWED_BY_DECOMPOSITIONS},
         ),
         _torch("aot_eager", costs=frozenset({"compiles"})),
-        _torch(
-            "inductor",
-            library="inductor",
-            costs=frozenset({"compiles", "compiles_slowly"}),
-            borrows={"torch": BORROWED_BY_INDUCTOR},
-        ),
-        _torch(
-            "aoti",
-            library="inductor",
-            costs=frozenset({"compiles", "compiles_slowly"}),
-            borrows={"torch": BORROWED_BY_INDUCTOR},
-        ),
+        _INDUCTOR,
+        replace(_INDUCTOR, name="torch:aoti", mode="aoti"),
         _torch("script", costs=frozenset({"compiles"})),
-        # It takes float64, says float64, and computes in float32.
-        _converted("openvino", extra="torch,openvino"),
+        _OPENVINO,
+        _ORT,
+        *(_twin(name, base) for name, base in _TWINS.items()),
     )
 }
 DEFAULT = SEARCHED = (_READER, "torch:decomposed", "openvino:torch")

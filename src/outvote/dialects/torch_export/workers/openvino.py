@@ -26,6 +26,7 @@ class ConvertedByOpenVino:
     """One compiled model for each graph and each form of its inputs."""
 
     libraries: tuple[str, ...] = ("openvino",)
+    precision = ""
 
     def __init__(self) -> None:
         self._core = ov.Core()

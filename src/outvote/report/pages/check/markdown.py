@@ -117,11 +117,13 @@ def twins_section(result: dict[str, Any]) -> str:
             code(twin["target"]),
             title(twin),
             wording.number(twin["distance"]),
+            wording.answers(twin["answers"]) or "–",
             code(twin["spoilt"]) if twin["spoilt"] else "–",
         ]
         for twin in found
     ]
-    lines = table(("transformation", "verdict", "distance", "first spoilt node"), rows)
+    headings = ("transformation", "verdict", "distance", "answers", "first spoilt layer")
+    lines = table(headings, rows)
     for twin in found:
         worst = worst_layers(twin)
         if worst:
@@ -129,8 +131,8 @@ def twins_section(result: dict[str, Any]) -> str:
                 [code(la["layer"]), la["kind"], *map(wording.number, (la["alone"], la["carried"]))]
                 for la in worst
             ]
-            headings = (f"{twin['target']} loses most in", "operator", "alone", "carried along")
-            lines += table(headings, lost)
+            along = (f"{twin['target']} loses most in", "kind", "alone", "carried along")
+            lines += table(along, lost)
     return section("Transformed models", lines)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from outvote.report import wording
+
 Data = dict[str, Any]
 
 WIDTH, HEIGHT, LEFT = 720, 180, 44
@@ -33,7 +35,13 @@ def worst_layers(twin: Data) -> list[Data]:
 def twins(result: Data) -> list[Data]:
     """Every transformation with its worst layers and its chart."""
     return [
-        {**twin, "title": title(twin), "worst": worst_layers(twin), "chart": _chart(twin)}
+        {
+            **twin,
+            "title": title(twin),
+            "told": wording.answers(twin["answers"]),
+            "worst": worst_layers(twin),
+            "chart": _chart(twin),
+        }
         for twin in result.get("twins") or []
     ]
 

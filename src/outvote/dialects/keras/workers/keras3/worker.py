@@ -39,15 +39,19 @@ class Backend(Protocol):
 
 
 def create(context: Context) -> KerasWorker:
+    return create_in(context, context.settings.mode)
+
+
+def create_in(context: Context, mode: str) -> KerasWorker:
     """Import Keras on the backend that the settings name, and apply the user's scripts."""
-    settings = context.settings
-    backend: Any = importlib.import_module(f"{__package__}.backends.{settings.backend}")
-    os.environ["KERAS_BACKEND"] = settings.backend
-    backend.before_import(settings.mode)
+    name = context.settings.backend
+    backend: Any = importlib.import_module(f"{__package__}.backends.{name}")
+    os.environ["KERAS_BACKEND"] = name
+    backend.before_import(mode)
     importlib.import_module("keras")
-    backend.after_import(settings.mode)
+    backend.after_import(mode)
     run_setup(context)
-    return KerasWorker(context, backend)
+    return KerasWorker(context, backend, mode)
 
 
 class KerasWorker:
@@ -55,15 +59,15 @@ class KerasWorker:
 
     kind = "Keras 3"
 
-    def __init__(self, context: Context, backend: Backend) -> None:
+    def __init__(self, context: Context, backend: Backend, mode: str) -> None:
         from outvote.dialects.keras.workers.keras3.graph import OutputCache
 
         self._context = context
         self._backend = backend
-        self._mode = context.settings.mode
+        self._mode = mode
         self._compile = backend.modes[self._mode]
         self._custom = self._custom_objects()
-        self._workshop = self._fresh_workshop()
+        self._workshop = self.new_workshop()
         self._outputs = OutputCache()
         self._programs: dict[str, Any] = {}
         self._sessions = Sessions(context, self._begun)
@@ -213,7 +217,7 @@ class KerasWorker:
     def forget(self, request: ask.Forget) -> ask.Done:
         from outvote.dialects.keras.workers.keras3.graph import OutputCache
 
-        self._workshop = self._fresh_workshop()
+        self._workshop = self.new_workshop()
         self._outputs = OutputCache()
         self._programs.clear()
         return ask.Done()
@@ -243,7 +247,7 @@ class KerasWorker:
         from outvote.dialects.keras.workers.keras3.train import train
 
         self._widened(request.model)
-        return train(self._context, self._fresh_workshop(), request)
+        return train(self._context, self.new_workshop(), request)
 
     def build_zoo_model(self, request: zoo.BuildZooModel) -> zoo.ZooModelBuilt:
         from outvote.dialects.keras.workers.keras3.zoo import build
@@ -270,7 +274,7 @@ class KerasWorker:
         self._backend.set_wide(asks_for(model, "float64"))
         return model
 
-    def _fresh_workshop(self) -> Any:
+    def new_workshop(self) -> Any:
         from outvote.dialects.keras.workers.keras3.graph import Workshop
 
         return Workshop(self._context.blobs, self._context.settings.allow_code, self._custom)

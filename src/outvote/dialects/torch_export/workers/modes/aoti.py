@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from outvote.dialects.torch_export.workers.modes.compiled import is_gap_of_compiler
+from outvote.dialects.torch_export.workers.shared.compile import is_gap_of_compiler
 from outvote.dialects.torch_export.workers.shared.engine import Program
 
 
@@ -22,6 +22,7 @@ class AheadOfTime:
     """One package for each graph and each form of its inputs."""
 
     libraries: tuple[str, ...] = ()
+    precision = ""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

@@ -21,6 +21,7 @@ class Decomposed:
     """Traces a graph through PyTorch's own decompositions."""
 
     libraries: tuple[str, ...] = ()
+    precision = ""
 
     @cached_property
     def _table(self) -> Any:

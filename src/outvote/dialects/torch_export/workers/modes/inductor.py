@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from outvote.dialects.torch_export.workers.modes.compiled import Compiled
+from outvote.dialects.torch_export.workers.shared.compile import Compiled
 
 
 def create(folder: Path) -> Compiled:

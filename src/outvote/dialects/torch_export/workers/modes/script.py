@@ -20,6 +20,7 @@ class Traced:
     """One trace for each graph and each form of its inputs."""
 
     libraries: tuple[str, ...] = ()
+    precision = ""
 
     def load(self, module: Any, examples: Sequence[Any]) -> Program:
         with warnings.catch_warnings():

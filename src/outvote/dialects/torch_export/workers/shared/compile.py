@@ -19,6 +19,7 @@ class Compiled:
     """One compilation for each graph and each form of its inputs."""
 
     libraries: tuple[str, ...] = ()
+    precision = ""
 
     def __init__(self, backend: str, folder: Path) -> None:
         self._backend = backend

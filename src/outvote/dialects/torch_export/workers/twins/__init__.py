@@ -1,0 +1,1 @@
+"""Transformations of programs, which import nothing of ours: their text goes into repro.py."""
