@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from outvote.bench.sieve import GraphSieve, PartedGraph, SievedPack, answers_of
@@ -24,6 +24,7 @@ from outvote.core.batch import (
     packed_answers,
     packed_cases,
 )
+from outvote.core.protocol import ModelRead
 from outvote.core.sifted import CauseKey, PartedCase, Sifted, SuspectCase
 from outvote.core.target import Outcome, Target
 from outvote.judge.partings import is_parted, key_of
@@ -32,6 +33,12 @@ from outvote.run.settle import ask_settled
 
 _MOST_CUT = 3  # graphs that look alike as a whole, and are cut
 _LONG = 1.0  # seconds of sifting between two cuts
+_SAMPLES = {"loads_slowly": 16, "compiles_slowly": 256}  # so many cases, of which a target gets one
+
+
+def _every(target: Target) -> int:
+    """Of how many cases a target gets one, by what it says that loading costs."""
+    return max((every for cost, every in _SAMPLES.items() if cost in target.costs), default=1)
 
 
 @dataclass
@@ -55,12 +62,13 @@ class CampaignSieve:
     reader: str
     wanted: DrawCases
     jumps: frozenset[str]
+    read: Callable[[SuspectCase], ModelRead | None]
     _cut: Counter[CauseKey] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         names = [target.name for target in self.targets]
-        slow = [t.name for t in self.targets if "loads_slowly" in t.costs]
-        self._slow = slow if len(names) - len(slow) > 1 else []
+        slow = {t.name: every for t in self.targets if (every := _every(t)) > 1}
+        self._slow = slow if len(names) - len(slow) > 1 else {}
         self._quick = [name for name in names if name not in self._slow]
         self._sieve = GraphSieve(self.pool, names, self.reader, self.wanted, self._slow)
 

@@ -32,7 +32,6 @@ from outvote.run.settle import ask_settled
 
 PACK = 64  # graphs in a message
 _AHEAD = 3  # packs that are under way
-_SAMPLE = 16  # every so many graphs go to slow targets too
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,7 @@ class SievedPack:
 class GraphSieve:
     """Sifts graphs on some targets. Use as a context manager: it holds threads.
 
-    Targets that are `sampled` get a few of the graphs alone.
+    Targets that are `sampled` get one of so many graphs alone.
     """
 
     def __init__(
@@ -71,11 +70,11 @@ class GraphSieve:
         names: Sequence[str],
         reader: str,
         wanted: DrawCases,
-        sampled: Sequence[str] = (),
+        sampled: Mapping[str, int] | None = None,
     ) -> None:
         self._pool = pool
         self._wanted = wanted
-        self._sampled = frozenset(sampled)
+        self._sampled = sampled or {}
         self._drawer = _Lane.of(pool, reader, "draws graphs")
         self._lanes = {name: [_Lane.of(pool, name, "sifts")] for name in names}
 
@@ -108,9 +107,9 @@ class GraphSieve:
         answers = {}
         for name, lanes in self._lanes.items():
             lane = lanes[(first // self._wanted.count) % len(lanes)]
-            places = range(self._wanted.count)
-            if name in self._sampled:
-                places = places[(first // self._wanted.count) % _SAMPLE :: _SAMPLE]
+            every = self._sampled.get(name, 1)
+            turn = first // self._wanted.count  # another place in each pack
+            places = [n for n in range(self._wanted.count) if (first + n + turn) % every == 0]
             answers[name] = lane.thread.submit(self._asked, lane.name, drawn, places)
         return _Coming(first, drawn, answers)
 
@@ -128,9 +127,11 @@ class GraphSieve:
         return run.reply.cases, run.reply.refused
 
     def _asked(
-        self, name: str, drawn: Future[tuple[Array, int]], places: range
+        self, name: str, drawn: Future[tuple[Array, int]], places: Sequence[int]
     ) -> dict[int, GraphAnswer]:
         packed, _ = drawn.result()
+        if not places:
+            return {}
         if len(places) < self._wanted.count:
             cases = cases_in(packed)
             packed = packed_cases([cases[place] for place in places])

@@ -10,8 +10,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from outvote.bench.reader import reader
 from outvote.campaign.equipment import Equipment
 from outvote.campaign.novelty import Novelty, Waiting
@@ -21,11 +19,9 @@ from outvote.campaign.seeds import Seed
 from outvote.campaign.trial import Mutant, row_of
 from outvote.core.case import Case, Data
 from outvote.core.dialect import dialect
-from outvote.core.protocol import File, Read
 from outvote.core.sifted import Sifted
 from outvote.judge.truth import interpret
 from outvote.mutate.subject import Subject
-from outvote.run.settle import ask_settled
 from outvote.store import facts
 from outvote.store.rows import Birth
 
@@ -59,9 +55,8 @@ class Sifter:
         self._novelty = Novelty()
         self._next = max(row.number for row in store.rows()) + 1
         self._lab = replace(equipment.lab, oracles=())
-        self._reader = reader(job.targets).name
         self._sieve = dialect(job.dialect).bulk.open_sieve(
-            equipment.pool, job.targets, self._reader, job.seed
+            equipment.pool, job.targets, reader(job.targets).name, job.seed
         )
         self._sifted: Iterator[Sifted] = self._sieve.sifted(self.counts.tested)
 
@@ -133,17 +128,14 @@ class Sifter:
 
     def _read(self, one: Waiting) -> Seed | None:
         """The case as a model of ours; None where the reader will not have it."""
-        pool, job = self._has.pool, self._has.job
-        content = np.frombuffer(one.case.content, np.uint8)
-        name = f"case {one.number}{dialect(job.dialect).files.SUFFIXES[0]}"
-        run = ask_settled(pool, self._reader, Read(file=File(name, pool.blobs.put(content))))
-        if not run.ok:
+        pool, found = self._has.pool, self._sieve.read(one.case)
+        if found is None:
             return None
-        model, shapes = run.reply.model, run.reply.output_shapes
+        model, shapes = found.model, found.output_shapes
         data = Data(one.case.inputs, None, "drawn", tuple(item.batch for item in model.inputs))
         case = Case(model, shapes, data, interpret(None, shapes[0]))
         digests = tuple(pool.blobs.put(array) for array in one.case.inputs)
-        return Seed(f"case {self._next}", case, Subject.of(model, run.reply.specs), digests)
+        return Seed(f"case {self._next}", case, Subject.of(model, found.specs), digests)
 
     def _note(self) -> None:
         self.counts.causes = len(self._novelty.met)

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from outvote.core.arrays import Array
     from outvote.core.blobs import BlobStore
     from outvote.core.model import Input, Layer, Model, Ref, Weight
-    from outvote.core.sifted import Sifted
+    from outvote.core.protocol import ModelRead
+    from outvote.core.sifted import Sifted, SuspectCase
     from outvote.core.specimen import Specimen
     from outvote.core.states import State
     from outvote.core.target import Target
@@ -218,6 +219,10 @@ class OpenSieve(Protocol):
 
     def sifted(self, first: int) -> Iterator[Sifted]:
         """Some cases at a time, from a number on, without end."""
+        ...
+
+    def read(self, case: SuspectCase) -> ModelRead | None:
+        """A case as a model; None where it is refused."""
         ...
 
     def close(self) -> None: ...

@@ -22,7 +22,7 @@ class CauseKey:
 
 @dataclass(frozen=True)
 class SuspectCase:
-    """A small case on which targets part: a model file's content, and what it is fed."""
+    """A small case on which targets part, as its sieve writes it, and what it is fed."""
 
     key: CauseKey
     content: bytes

@@ -56,7 +56,7 @@ def _converted(library: str, extra: str, *tools: str, **more: Any) -> Target:
         packages=("torch", *tools, library),
         package=library,
         extra=extra,
-        costs=frozenset({"compiles"}),
+        costs=frozenset({"compiles", "loads_slowly"}),
         **more,
     )
 

@@ -10,10 +10,10 @@ origin    where the tensors lie in what the operator returns, if that is not one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from outvote.core.model import REF, Json, Layer, Ref
+from outvote.core.model import REF, Json, Layer, Ref, find_refs
 
 WEIGHT = "$weight"  # {"$weight": place, "type": of bfloat16 alone}
 SIZE = "$size"  # {"$size": {"$ref": …}}: a number that another layer computed
@@ -70,6 +70,13 @@ def written_operator(kind: str) -> str:
     if kind in SIZE_FUNCTIONS:
         return kind.removeprefix("_")
     return _OPERATORS + ".".join(operator_parts(kind))
+
+
+def is_woven(value: Json) -> bool:
+    """Whether an argument reads tensors, constants or computed sizes."""
+    if isinstance(value, Mapping):
+        return WEIGHT in value or SIZE in value or any(True for _ in find_refs(value))
+    return isinstance(value, list) and any(map(is_woven, value))
 
 
 def ref(producer: str, index: int = 0) -> Json:

@@ -19,6 +19,7 @@ from outvote.dialects.onnx.nouns.types import CODES, NAMES, carrier
 from outvote.dialects.onnx.workers.draw.numbers import Range, drawn
 from outvote.dialects.onnx.workers.shared.assemble import tensor_of
 from outvote.dialects.onnx.workers.shared.schemas import operator_from
+from outvote.worker.unfit import Unfit as Unfit
 
 Size = int | str | None  # a name stands for a free dimension; None: nobody knows
 Shape = tuple[Size, ...]
@@ -30,10 +31,6 @@ _REFUSALS = (
 )
 # Functions of which inference tells nothing: they give what they are given, in shape and type.
 _KEEP_FORM = ("GroupNormalization", "MeanVarianceNormalization")
-
-
-class Unfit(Exception):  # noqa: N818 - no error: this draw did not work out
-    """Nothing that was drawn fits here."""
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from outvote.dialects.torch_export.nouns.node import (
     SIZE_FUNCTIONS,
     WEIGHT,
     is_operator,
+    is_woven,
     kind_of,
     ref,
 )
@@ -176,7 +177,7 @@ class _Reader:
         encoder = _Encoder(self)
         told = {item["name"]: encoder.argument(item["arg"]) for item in node["inputs"]}
         label = names.of(node)
-        kwargs = {name: value for name, value in told.items() if _is_woven(value)}
+        kwargs = {name: value for name, value in told.items() if is_woven(value)}
         config = {name: value for name, value in told.items() if name not in kwargs}
         paths = list(given.values())
         self._gives[label] = tuple(given)
@@ -303,13 +304,6 @@ _MARKED = {
 def _floats(value: Any) -> Any:
     """Numbers that JSON has no word for are written as texts."""
     return [_floats(item) for item in value] if isinstance(value, list) else float(value)
-
-
-def _is_woven(value: Json) -> bool:
-    """Whether an argument reads tensors, constants or computed sizes."""
-    if isinstance(value, Mapping):
-        return WEIGHT in value or SIZE in value or any(True for _ in find_refs(value))
-    return isinstance(value, list) and any(_is_woven(item) for item in value)
 
 
 def _given(outputs: Sequence[Json]) -> Iterator[tuple[str, list[int]]]:

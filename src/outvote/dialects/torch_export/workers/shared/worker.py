@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import torch
 
 from outvote.core import protocol as ask
+from outvote.core.batch import (
+    CutGraphs,
+    DrawCases,
+    ExposeGraphs,
+    GraphsCut,
+    GraphsDrawn,
+    GraphsExposed,
+    GraphsRan,
+    RunGraphs,
+)
 from outvote.dialects.torch_export.nouns.node import tensors_of
+from outvote.dialects.torch_export.workers.shared.batch import (
+    cut_programs,
+    expose_programs,
+    run_program,
+)
 from outvote.dialects.torch_export.workers.shared.defaults import defaults_of
 from outvote.dialects.torch_export.workers.shared.engine import CallEngine, GraphCompiler
 from outvote.dialects.torch_export.workers.shared.read import read
 from outvote.dialects.torch_export.workers.shared.save import save
+from outvote.worker.batch import answered_by, run_graphs
 from outvote.worker.engine import run_model
 from outvote.worker.hello import hello, installed_version
 from outvote.worker.main import Context, Handlers
@@ -46,6 +63,10 @@ class TorchWorker:
             ask.Forget: self.forget,
             **self._sessions.handlers,
             ask.TellDefaults: self.tell_defaults,
+            DrawCases: self.draw_cases,
+            RunGraphs: self.run_graphs,
+            ExposeGraphs: self.expose_graphs,
+            CutGraphs: self.cut_graphs,
         }
 
     def is_gap(self, error: Exception) -> bool:
@@ -86,3 +107,23 @@ class TorchWorker:
         return ask.DefaultsTold(
             defaults={layer.name: defaults_of(layer.kind) for layer in request.model.layers}
         )
+
+    def draw_cases(self, request: DrawCases) -> GraphsDrawn:
+        """New programs, each by its number."""
+        from outvote.dialects.torch_export.workers.draw.cases import draw_cases
+
+        return draw_cases(request)
+
+    def run_graphs(self, request: RunGraphs) -> GraphsRan:
+        """Many small programs, each once."""
+        engine = CallEngine(self._runtime, self._context.blobs, lambda layer: None)
+        answered = partial(answered_by, partial(run_program, engine), self.is_gap)
+        return GraphsRan(answers=run_graphs(request, self._context, answered))
+
+    def expose_graphs(self, request: ExposeGraphs) -> GraphsExposed:
+        """The programs with every tensor as an output."""
+        return expose_programs(request)
+
+    def cut_graphs(self, request: CutGraphs) -> GraphsCut:
+        """Every call of the programs as a program of its own."""
+        return cut_programs(request)

@@ -1,0 +1,1 @@
+"""New programs, of PyTorch's own samples of its operators."""
