@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from onnx_models import convolution_net, saved
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.commands.targets.job import HealthJob
@@ -15,15 +16,21 @@ from outvote.commands.targets.run import health
 from outvote.core.target import Target
 from outvote.dialects.keras.nouns.devices import GPU_MODES, HIGHEST, environment, on_gpu
 from outvote.dialects.keras.targets import BUILT_IN, DEFAULT
+from outvote.dialects.onnx import targets as onnx_targets
+from outvote.dialects.onnx.nouns.devices import ON_CUDA
 from outvote.run.local import LocalPool
 from test_proof_lines import environments
 
 ON_GPU = [t for t in BUILT_IN.values() if on_gpu(t.backend, t.mode)]
 
 
+OF_ONNX = [t for t in onnx_targets.BUILT_IN.values() if t.device]
+
+
 def played(name: str) -> Target:
     """The target with the processor in the part of the GPU."""
-    return replace(BUILT_IN[name], env={"OUTVOTE_GPU": "cpu"})
+    known = {**BUILT_IN, **onnx_targets.BUILT_IN}
+    return replace(known[name], env={"OUTVOTE_GPU": "cpu"})
 
 
 def test_three_libraries_have_a_gpu_and_none_is_chosen_unasked() -> None:
@@ -31,6 +38,23 @@ def test_three_libraries_have_a_gpu_and_none_is_chosen_unasked() -> None:
         f"{backend}:{mode}{more}" for backend, mode in GPU_MODES.items() for more in ("", HIGHEST)
     }
     assert not {t.name for t in ON_GPU} & set(DEFAULT)
+
+
+def test_runtimes_of_onnx_have_a_gpu_too() -> None:
+    assert [t.name for t in OF_ONNX] == [
+        "onnxruntime:cuda",
+        "onnxruntime:cuda-highest",
+        "openvino:onnx:gpu",
+    ]
+    assert not {t.name for t in OF_ONNX} & set(onnx_targets.DEFAULT)
+    assert {t.name for t in BUILT_IN.values() if t.device} - {t.name for t in ON_GPU} == {
+        "openvino:gpu"
+    }
+    for target in OF_ONNX:
+        assert target.library not in {
+            onnx_targets.BUILT_IN[n].library for n in onnx_targets.DEFAULT
+        }
+    assert set(ON_CUDA) == {"cuda", "cuda-highest"}
 
 
 def test_cpu_and_gpu_of_a_library_are_two_votes_but_all_convolutions_are_of_cudnn() -> None:
@@ -72,12 +96,28 @@ def test_a_proof_with_a_gpu_keeps_the_others_off_it() -> None:
 
 @pytest.mark.frameworks
 def test_where_there_is_no_gpu_a_target_says_so() -> None:
-    names = ("torch:cuda", "jax:cuda", "tensorflow:gpu")
-    for row in health(HealthJob(tuple(BUILT_IN[name] for name in names))):
+    names = ("torch:cuda", "jax:cuda", "tensorflow:gpu", "openvino:gpu")
+    targets = (*(BUILT_IN[name] for name in names), *OF_ONNX)
+    for row in health(HealthJob(targets)):
         if row.state != "ok":  # a machine with a GPU runs them
             assert row.state == "not here"
-            assert "needs an NVIDIA GPU" in row.remedy
+            maker = "Intel" if row.name.startswith("openvino") else "NVIDIA"
+            assert f"needs an {maker} GPU" in row.remedy
             assert row.name.split(":")[0] in row.remedy
+
+
+@pytest.mark.frameworks
+def test_the_same_code_of_runtimes_on_a_gpu_that_is_played(tmp_path: Path) -> None:
+    targets = (onnx_targets.BUILT_IN["onnxruntime"], *(played(t.name) for t in OF_ONNX))
+    path = saved(convolution_net(), tmp_path)
+    with LocalPool(targets) as pool:
+        found = check_in(pool, Job(path, targets, count=4))
+    assert found.verdict == "consistent", [f.title for f in found.findings]
+    told = {name: hello.reply.precision for name, hello in found.hellos.items()}
+    assert told["onnxruntime"] == {}
+    assert told["onnxruntime:cuda"] == {"device": "cuda", "products": "tf32"}
+    assert told["onnxruntime:cuda-highest"] == {"device": "cuda"}
+    assert told["openvino:onnx:gpu"] == {"inference": "f32", "device": "gpu"}
 
 
 MODEL = """
@@ -94,6 +134,7 @@ def test_the_same_code_on_a_gpu_that_is_played(keras_file: Callable[..., Path]) 
         played("torch:cuda"),
         played("jax:cuda"),
         played("jax:cuda-highest"),
+        played("openvino:gpu"),
     )
     with LocalPool(targets) as pool:
         found = check_in(pool, Job(keras_file(MODEL), targets, count=4))
@@ -103,3 +144,4 @@ def test_the_same_code_on_a_gpu_that_is_played(keras_file: Callable[..., Path]) 
     assert (told["torch:cuda"]["device"], told["torch:cuda"]["products"]) == ("cuda", "tf32")
     assert (told["jax:cuda"]["device"], told["jax:cuda"]["products"]) == ("gpu", "tf32")
     assert "products" not in told["jax:cuda-highest"]
+    assert told["openvino:gpu"] == {"inference": "f32", "device": "gpu"}

@@ -15,7 +15,6 @@ import extras
 from extras import EXTRAS, included
 from onnx_models import constant, floats, model, saved, value
 from outvote.core.target import Target
-from outvote.dialects.keras.nouns.devices import on_gpu
 from outvote.targets.choose import known_targets
 
 pytestmark = pytest.mark.frameworks
@@ -40,7 +39,7 @@ def own(extra: str) -> list[Target]:
 def compared(extra: str, dialect: str) -> list[str]:
     """One for each set of packages that its own targets need; if that is one, with another mode."""
     ours = [target for target in own(extra) if target.dialect == dialect]
-    here = [target for target in ours if not on_gpu(target.backend, target.mode)]
+    here = [target for target in ours if not target.device]
     quick = [target for target in here if not target.costs & SLOW] or here
     each = list({(target.library, target.packages): target for target in reversed(quick)}.values())
     return [target.name for target in (each if len(each) > 1 else quick[:2])]

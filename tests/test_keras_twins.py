@@ -100,7 +100,7 @@ def test_what_float16_cannot_hold_is_spoilt_and_its_script_shows_it(
     assert (row["verdict"], row["spoilt"]) == ("spoilt", "millions")
     finding = next(f for f in found.findings if f.triage != "precision")
     script = tmp_path / found.repros[finding.fingerprint]
-    assert "outvote" not in script.read_text()
+    assert "import outvote" not in script.read_text()
     done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "they DIFFER" in done.stdout

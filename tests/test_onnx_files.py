@@ -120,9 +120,11 @@ def test_a_target_says_what_it_is(name: str) -> None:
 
 
 def test_modes_of_a_library_are_one_vote() -> None:
-    levels = [target for target in BUILT_IN.values() if target.worker == "onnxruntime"]
+    ours = [target for target in BUILT_IN.values() if target.worker == "onnxruntime"]
+    levels = [target for target in ours if not target.device]
     assert len(levels) == 4
     assert {target.library for target in levels} == {"onnxruntime"}
+    assert {target.library for target in ours if target.device} == {"onnxruntime:gpu"}
 
 
 def test_the_probe_of_the_wing_holds(tmp_path: Path) -> None:

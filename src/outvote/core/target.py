@@ -67,6 +67,7 @@ class Target:
     feigns: tuple[str, ...] = ()  # types that it takes and gives, and computes in narrower ones
     original: str = ""  # of a twin, which transforms models first: who runs them as they are
     twin: str = ""  # of a twin: the transformation, as `--twins` names it in every dialect
+    device: str = ""  # what it computes on, where that is no processor: gpu
     config: Path | None = None  # the outvote.toml that defines it; None: it is built in
     # Kinds of layers (`*Conv*`) whose kernels are another library's: there it has no own vote.
     borrows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

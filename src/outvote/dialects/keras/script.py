@@ -55,7 +55,8 @@ if keras.backend.backend() == "openvino":
     import openvino as ov, openvino.opset15 as opset; from keras.src.backend.openvino import core
     given = [opset.parameter(list(x.shape), core.OPENVINO_DTYPES[x.dtype.name]) for x in [@INPUTS@]]
     node = call(*[core.OpenVINOKerasTensor(p.output(0)) for p in given]).output
-    graph = ov.compile_model(ov.Model([node], given), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    device = os.environ.get("DEVICE", "CPU")
+    graph = ov.compile_model(ov.Model([node], given), device, {"INFERENCE_PRECISION_HINT": "f32"})
     y = np.array(graph([@INPUTS@])[0])
 else:
     """
@@ -259,6 +260,8 @@ def _environment(target: Target, wide: bool) -> dict[str, str]:
         env["MODE"] = target.mode
     if target.worker == "twin":
         env["TWIN"] = target.mode
+    if target.backend == "openvino" and target.device:
+        env["DEVICE"] = "GPU"
     if target.mode == "no-onednn":
         env["TF_ENABLE_ONEDNN_OPTS"] = "0"
     if target.backend == "jax" and wide:

@@ -118,7 +118,7 @@ def _gpu(base: Target, more: str) -> Target:
     """A backend on a GPU: other kernels, so a vote of its own; convolutions are all cuDNN's."""
     mode = GPU_MODES[base.backend]
     found = _mode(base, mode + more, f"{base.name}:{mode}", costs=frozenset())
-    return replace(found, borrows={"cudnn": ("*Conv*",)})
+    return replace(found, borrows={"cudnn": ("*Conv*",)}, device="gpu")
 
 
 _MODERN: Mapping[str, Target] = {
@@ -137,6 +137,7 @@ _MODERN: Mapping[str, Target] = {
         _OPENVINO,
         _mode(_OPENVINO, "dynamic"),
         _mode(_OPENVINO, "fast"),
+        replace(_mode(_OPENVINO, "gpu", "openvino:gpu"), device="gpu"),
         *_TWINS,
         Target(
             "fake",

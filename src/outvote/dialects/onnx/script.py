@@ -14,6 +14,7 @@ from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Input, Json, Layer, Model, Ref
 from outvote.core.source import filled, keywords, literal, one_line
 from outvote.core.target import Target
+from outvote.dialects.onnx.nouns.devices import ON_CUDA
 from outvote.dialects.onnx.nouns.node import WEIGHT, operator_of, origin_of, tensors_of
 from outvote.dialects.onnx.nouns.types import CODES, is_narrow
 from outvote.findings.answer import right_answer
@@ -107,7 +108,9 @@ def _template(worker: str) -> str:
 def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
     """For one runtime as it is; a transformation, a setup script or a sub-graph takes more."""
     proof, accused = finding.proof, targets.get(finding.accused or "")
-    if proof is None or accused is None or accused.worker not in _AT_A_GLANCE or accused.setup:
+    if proof is None or accused is None or accused.worker not in _AT_A_GLANCE:
+        return None
+    if accused.setup or accused.device:
         return None
     writer = _Writer(proof.specimen.model, proof.specimen.inputs, pool.blobs, compact=True)
     try:
@@ -176,7 +179,11 @@ def _transformations(targets: Iterable[Target]) -> list[str]:
 def _environment(name: str, target: Target) -> dict[str, str]:
     env = {"TARGET": name, "RUNTIME": target.worker, **target.env, **started_by(target)}
     if target.worker == "onnxruntime":
-        env["LEVEL"] = _LEVELS[target.mode]
+        env["LEVEL"] = _LEVELS.get(target.mode, _LEVELS["eager"])
+    if target.mode in ON_CUDA:
+        env |= {"PROVIDER": "CUDAExecutionProvider", **ON_CUDA[target.mode]}
+    if target.worker == "openvino" and target.device:
+        env["DEVICE"] = "GPU"
     if target.original:
         env["TWIN"] = target.mode
     if target.mode == "fast":

@@ -14,6 +14,7 @@ from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.parts import Recipe
 from outvote.core.requirements import merged, name_of, pinned, version_of
 from outvote.core.target import Target
+from outvote.dialects.onnx.nouns.devices import ON_CUDA
 from outvote.dialects.onnx.nouns.node import Origin, ref, with_origin
 from outvote.targets.choose import missing_packages
 
@@ -46,6 +47,11 @@ def _runtime(
         costs=costs,
         **more,
     )
+
+
+def _gpu(base: Target, mode: str, **more: Any) -> Target:
+    """A runtime on a GPU: other kernels, so a vote of its own."""
+    return replace(_mode(base, mode), library=f"{base.library}:gpu", device="gpu", **more)
 
 
 def _mode(base: Target, mode: str) -> Target:
@@ -105,6 +111,8 @@ BUILT_IN: Mapping[str, Target] = {
         _OPENVINO,
         _mode(_OPENVINO, "dynamic"),
         _mode(_OPENVINO, "fast"),
+        *(_gpu(_ORT, mode, borrows={"cudnn": ("Conv*",)}) for mode in ON_CUDA),
+        _gpu(_OPENVINO, "gpu"),
         _runtime("opencv", "cv2", worker="opencv", extra="opencv"),
         _runtime(_READER, "onnx", worker="reference", extra="onnx", wide=True, costs=frozenset()),
         _converted("torch:onnx", "torch", "onnx2torch", frozenset()),

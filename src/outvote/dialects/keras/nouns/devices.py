@@ -42,11 +42,6 @@ def environment(backend: str, mode: str, played: bool = False) -> dict[str, str]
     return {**device[backend], **(_FULL[backend] if mode.endswith(HIGHEST) else {})}
 
 
-def is_played() -> bool:
-    """Whether the processor plays the GPU: tests of the same code where there is none."""
-    return os.environ.get("OUTVOTE_GPU") == "cpu"
-
-
 def tf32_is_off() -> bool:
     """Whether NVIDIA's libraries are told to leave TF32 alone, whatever a framework asks."""
     return os.environ.get("NVIDIA_TF32_OVERRIDE") == "0"

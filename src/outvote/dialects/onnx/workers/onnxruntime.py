@@ -1,8 +1,9 @@
-"""ONNX Runtime's CPU kernels, with its graph optimiser off (the default) up to full."""
+"""ONNX Runtime's CPU kernels, with its graph optimiser off (the default) up to full; or CUDA's."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import re
 import tempfile
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ import onnxruntime as ort
 
 from outvote.core.arrays import Array
 from outvote.core.states import State
+from outvote.dialects.onnx.nouns.devices import ON_CUDA
 from outvote.dialects.onnx.nouns.types import (
     CODES,
     NAMES,
@@ -29,6 +31,7 @@ from outvote.dialects.onnx.workers.shared.assemble import Assembled
 from outvote.dialects.onnx.workers.shared.custom import library_of
 from outvote.dialects.onnx.workers.shared.regions import Regions, regions_between
 from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
+from outvote.worker.devices import is_played, require_gpu
 from outvote.worker.main import Context
 
 _LEVELS = {
@@ -38,6 +41,7 @@ _LEVELS = {
     "all": "ORT_ENABLE_ALL",
 }
 _SILENT = 4
+_CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 _GAPS = re.compile(
     r"NOT_IMPLEMENTED|NotImplemented|Opset \d+ is under development|"
     r"is not a registered function/op|Unsupported model IR version|"
@@ -46,6 +50,10 @@ _GAPS = re.compile(
 
 
 def create(context: Context) -> OnnxWorker:
+    mode = context.settings.mode
+    if mode in ON_CUDA:
+        require_gpu("onnxruntime", "NVIDIA", _CUDA in ort.get_available_providers())
+        os.environ.update(ON_CUDA[mode])  # before the first session loads CUDA
     runtime = OnnxRuntime(context.settings.mode, context.blobs.folder, library_of(context))
     return OnnxWorker(context, runtime)
 
@@ -65,7 +73,8 @@ class OnnxRuntime:
 
     def _new_options(self) -> Any:
         options = ort.SessionOptions()
-        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, _LEVELS[self._mode])
+        level = _LEVELS.get(self._mode, _LEVELS["eager"])
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, level)
         options.intra_op_num_threads = options.inter_op_num_threads = 1
         options.log_severity_level = _SILENT
         if self._library is not None:
@@ -75,15 +84,20 @@ class OnnxRuntime:
     def is_gap(self, error: Exception) -> bool:
         return bool(_GAPS.search(str(error)))
 
+    @property
+    def _providers(self) -> list[str]:
+        """What CUDA has no kernels for is computed by the processor."""
+        return [_CUDA, _CPU] if self._mode in ON_CUDA and not is_played() else [_CPU]
+
     def precision(self) -> dict[str, Any]:
-        return {}
+        if self._mode not in ON_CUDA:
+            return {}
+        return {"device": "cuda"} | ({} if ON_CUDA[self._mode] else {"products": "tf32"})
 
     def load(self, graph: Assembled) -> _Session:
         with graph.stored(self._folder) as model:
             source = model if isinstance(model, bytes) else str(model)
-            session = ort.InferenceSession(
-                source, self._options, providers=["CPUExecutionProvider"]
-            )
+            session = ort.InferenceSession(source, self._options, providers=self._providers)
         return _Session(session, graph)
 
     def regions(self, graph: Assembled) -> Regions:
@@ -93,7 +107,7 @@ class OnnxRuntime:
             options = self._new_options()
             options.optimized_model_filepath = str(path)
             source = model if isinstance(model, bytes) else str(model)
-            ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+            ort.InferenceSession(source, options, providers=self._providers)
             optimised = onnx.load(str(path), load_external_data=False)
         return regions_between(graph.proto.graph, optimised.graph)
 

@@ -1,8 +1,9 @@
 """OpenVINO's own front end for ONNX, on its CPU plug-in.
 
 `openvino:onnx` pins f32 and fixes the sizes, `:dynamic` leaves them free, `:fast` lets the plug-in
-choose the precision. An input that nothing reads vanishes, and one that is not set holds whatever
-the memory held: every input is bound by name when the model is read, and none may stay unbound.
+choose the precision, `:gpu` is the plug-in for Intel's GPUs, in f32. An input that nothing reads
+vanishes, and one that is not set holds whatever the memory held: every input is bound by name when
+the model is read, and none may stay unbound.
 """
 
 from __future__ import annotations
@@ -22,10 +23,14 @@ from outvote.dialects.onnx.nouns.types import dtype_of, is_narrow, narrowed, wid
 from outvote.dialects.onnx.workers.shared.assemble import Assembled
 from outvote.dialects.onnx.workers.shared.regions import Regions
 from outvote.dialects.onnx.workers.shared.worker import OnnxWorker
+from outvote.worker.devices import is_played, require_gpu
 from outvote.worker.main import Context
 
 _PINNED = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
-_FAST = {"INFERENCE_NUM_THREADS": 1}
+_CONFIGS = {
+    "fast": {"INFERENCE_NUM_THREADS": 1},
+    "gpu": {"INFERENCE_PRECISION_HINT": "f32"},
+}
 _GAPS = re.compile(
     r"No conversion rule found|not supported|[Uu]nsupported|Not Implemented|"
     r"doesn't support|must be .*constant|only supported for"
@@ -51,7 +56,10 @@ _BACK = {name: told for told, name in _TYPES.items()}
 
 
 def create(context: Context) -> OnnxWorker:
-    return OnnxWorker(context, OpenVino(context.settings.mode, context.blobs.folder))
+    mode = context.settings.mode
+    if mode == "gpu":
+        require_gpu("openvino", "Intel", "GPU" in ov.Core().available_devices)
+    return OnnxWorker(context, OpenVino(mode, context.blobs.folder))
 
 
 class OpenVino:
@@ -60,8 +68,10 @@ class OpenVino:
     libraries: tuple[str, ...] = ("openvino",)
 
     def __init__(self, mode: str, folder: Path) -> None:
-        self._config = _FAST if mode == "fast" else _PINNED
+        self._config = _CONFIGS.get(mode, _PINNED)
         self._fast = mode == "fast"
+        self._gpu = mode == "gpu"
+        self._device = "GPU" if self._gpu and not is_played() else "CPU"
         self._folder = folder
         self.free = mode == "dynamic"
         self.fixed = not self.free
@@ -80,7 +90,7 @@ class OpenVino:
 
     def precision(self) -> dict[str, Any]:
         if not self._fast:
-            return {"inference": "f32"}
+            return {"inference": "f32", **({"device": "gpu"} if self._gpu else {})}
         chosen = self._core.get_property("CPU", "INFERENCE_PRECISION_HINT")
         return {"inference": chosen.get_type_name()}
 
@@ -88,13 +98,14 @@ class OpenVino:
         with graph.stored(self._folder) as model:
             read = self._core.read_model(model)
         bound = _bound(read, graph)
-        compiled = self._core.compile_model(read, "CPU", self._config)
+        compiled = self._core.compile_model(read, self._device, self._config)
         return _Compiled(compiled, graph, bound)
 
     def regions(self, graph: Assembled) -> Regions:
         """Nodes that became one: by what the compiled graph tells of each of its nodes."""
         with graph.stored(self._folder) as model:
-            compiled = self._core.compile_model(self._core.read_model(model), "CPU", self._config)
+            read = self._core.read_model(model)
+            compiled = self._core.compile_model(read, self._device, self._config)
         order = {node.name: place for place, node in enumerate(graph.proto.graph.node)}
         found = []
         for made in compiled.get_runtime_model().get_ops():

@@ -18,7 +18,8 @@ from typing import Any
 
 from outvote.core.arrays import Array
 from outvote.dialects.keras.nouns import devices
-from outvote.worker.main import Refused
+from outvote.worker import devices as worker_devices
+from outvote.worker.devices import is_played
 
 Tensor = Any
 Forward = Callable[[Sequence[Tensor]], list[Tensor]]
@@ -39,19 +40,15 @@ def eager(forward: Forward, variables: Callable[[], list[Any]]) -> Program:
     return program
 
 
-class NoGpuError(Refused, NotImplementedError):
-    """The machine lacks what the target computes on."""
-
-
 def choose_device(backend: str, mode: str) -> None:
     """Let a library see the GPU only where the mode is about it; before it is imported."""
-    os.environ.update(devices.environment(backend, mode, devices.is_played()))
+    os.environ.update(devices.environment(backend, mode, is_played()))
 
 
 def require_gpu(backend: str, mode: str, seen: bool) -> None:
     """Refuse a mode on a GPU where the library sees none."""
-    if devices.on_gpu(backend, mode) and not seen and not devices.is_played():
-        raise NoGpuError(f"it needs an NVIDIA GPU, and {backend}, as it is installed, sees none")
+    if devices.on_gpu(backend, mode):
+        worker_devices.require_gpu(backend, "NVIDIA", seen)
 
 
 def computed_on(

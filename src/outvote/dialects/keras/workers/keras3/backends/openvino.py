@@ -3,6 +3,7 @@
 The CPU plug-in may choose bf16 or f16 by itself; `openvino` pins f32, `openvino:fast` does not.
 Shapes are fixed when compiling; `openvino:dynamic` leaves the batch free, as `predict` does, which
 takes other paths through the plug-in (some of which fail, so that it is a target of its own).
+`openvino:gpu` computes on an Intel GPU, in f32 too.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.dialects.keras.workers.keras3.backends import Forward, Program
+from outvote.worker.devices import is_played, require_gpu
 
 libraries = ("openvino",)
 _PINNED = {"INFERENCE_PRECISION_HINT": "f32", "INFERENCE_NUM_THREADS": 1}
 _FAST = {"INFERENCE_NUM_THREADS": 1}
+_ON_GPU = {"INFERENCE_PRECISION_HINT": "f32"}
 
 
 def before_import(mode: str) -> None:
@@ -28,11 +31,15 @@ def before_import(mode: str) -> None:
 
 def after_import(mode: str) -> None:
     """OpenVINO is set up per compiled model."""
+    import openvino as ov
+
+    if mode == "gpu":
+        require_gpu("openvino", "Intel", "GPU" in ov.Core().available_devices)
 
 
 def precision(mode: str) -> dict[str, Any]:
     if mode != "fast":
-        return {"inference": "f32"}
+        return {"inference": "f32", **({"device": "gpu"} if mode == "gpu" else {})}
     import openvino as ov
 
     chosen = ov.Core().get_property("CPU", "INFERENCE_PRECISION_HINT")
@@ -52,6 +59,7 @@ def compiled(
     variables: Callable[[], list[Any]],
     config: dict[str, Any] = _PINNED,
     free_batch: bool = False,
+    device: str = "CPU",
 ) -> Program:
     """One graph per input signature."""
     ready: dict[Any, tuple[Any, list[str]]] = {}
@@ -60,7 +68,7 @@ def compiled(
         shapes = [[-1, *f.shape[1:]] if free_batch and f.ndim else list(f.shape) for f in feeds]
         key = str([(feed.dtype.name, shape) for feed, shape in zip(feeds, shapes, strict=True)])
         if key not in ready:
-            ready[key] = _build(forward, feeds, shapes, config)
+            ready[key] = _build(forward, feeds, shapes, config, device)
         model, names = ready[key]
         results = model(list(feeds))
         return [_array(results[i], names[i]) for i in range(len(names))], names
@@ -69,7 +77,11 @@ def compiled(
 
 
 def _build(
-    forward: Forward, feeds: Sequence[Array], shapes: Sequence[list[int]], config: dict[str, Any]
+    forward: Forward,
+    feeds: Sequence[Array],
+    shapes: Sequence[list[int]],
+    config: dict[str, Any],
+    device: str,
 ) -> tuple[Any, list[str]]:
     import keras
     import openvino as ov
@@ -84,7 +96,7 @@ def _build(
     names = [keras.backend.standardize_dtype(t.dtype) for t in outputs]
     results = [opset.result(t.output) for t in map(_as_node, outputs)]
     model = ov.Model(results=results, parameters=parameters)
-    return ov.compile_model(model, "CPU", config), names
+    return ov.compile_model(model, device, config), names
 
 
 def _as_node(tensor: Any) -> Any:
@@ -107,4 +119,5 @@ modes = {
     "eager": compiled,
     "dynamic": partial(compiled, free_batch=True),
     "fast": partial(compiled, config=_FAST),
+    "gpu": partial(compiled, config=_ON_GPU, device="CPU" if is_played() else "GPU"),
 }
