@@ -267,6 +267,12 @@ def test_where_a_formula_divides_by_zero_there_is_no_number() -> None:
     for aligned, size, is_nan in ((1, alone, True), (0, alone, False), (1, pair, False)):
         grid = specimen("AffineGrid", theta, size, opset=20, align_corners=aligned)
         assert np.array(no_number(grid)).all() == is_nan
+    wide, none, half = np.ones((1, 2), np.float32), floats(), floats(1.0, 0.5)
+    for corners, is_nan in (("align_corners", True), ("half_pixel", False)):
+        one = specimen(
+            "Resize", wide, none, half, mode="linear", coordinate_transformation_mode=corners
+        )
+        assert no_number(one) == [[is_nan]]
     assert no_number(specimen("Celu", floats(-1.0, 1.0), alpha=0.0)) == [False, True]
     assert no_number(specimen("Elu", floats(-1.0, 1.0), alpha=0.0)) == [False, False]
     flat, steep = np.ones((1, 1, 1, 2), np.float32), np.array([[[[1, 3]]]], np.float32)

@@ -33,8 +33,12 @@ SHAPES = ((2, 3, 6, 5), (3, 4), (3, 1, 2))
 # What QLinearConv rounds to the text does not say; ONNX' reference counts images where LRN has
 # channels. ONNX' examples hold LRN.
 ELSEWHERE = {"QLinearConv", "LRN"}
+RECURRENT = {"RNN", "GRU", "LSTM"}  # most nodes of which read sequences that end early
 # How much NonZero gives depends on values; of others the types, shapes or opset are not those here.
-NOT_DRAWN = {"NonZero", "AffineGrid", "BitShift", "CumProd", "DequantizeLinear", "QLinearMatMul"}
+NOT_DRAWN = {
+    *("NonZero", "AffineGrid", "Attention", "BitShift", "CumProd"),
+    *("DequantizeLinear", "QLinearMatMul"),
+}
 
 
 @pytest.fixture(scope="module")
@@ -55,12 +59,14 @@ def test_a_formula_gives_what_the_reference_gives(here: Here, operator: str) -> 
     tensors = [(shape, "float32") for shape in SHAPES]
     tensors.append(((3, 4), "bool" if operator in ("And", "Or", "Xor", "Not") else "int64"))
     held = 0
-    for seed, (shape, dtype) in enumerate(tensors):
+    for seed, (shape, dtype) in enumerate(tensors * (6 if operator in RECURRENT else 1)):
         model = drawn(here, operator, shape, dtype, seed)
         # ONNX' reference looks for the maximum along wrong axes where these are not images.
         if model is None or (operator == "GlobalMaxPool" and len(shape) != 4):
             continue
         (layer,) = model.layers
+        if operator in RECURRENT and "clip" in layer.config:  # which ONNX' reference ignores
+            continue
         whole = replace(model, outputs=tuple(tensors_of(origin_of(layer), layer.name)))
         inputs = random_data(whole, 1, seed).inputs
         run = here.asked(whole, inputs)
@@ -102,10 +108,19 @@ COUNTS = State(np.array([[1, -2, 3]]))
 ODD = State(np.array([[1.0, np.inf, np.nan]], np.float32))
 
 
+SEQUENCE = State(np.ones((3, 1, 1), np.float32))
+ADDS: Any = {"constants": 3, "activations": ["Relu"]}
+RNN = [np.ones((1, 1, 1), np.float32)] * 2 + [np.zeros((1, 2), np.float32)]  # W, R, B
+
+
 @pytest.mark.parametrize(
     ("layer", "weights", "given", "why"),
     [
         (node("NoSuch"), [], X, "NoSuch"),
+        (node("RNN", constants=4), [*RNN, np.array([2])], SEQUENCE, "the end of a sequence"),
+        (node("RNN", constants=3, activations=["Affine"]), RNN, SEQUENCE, "affine"),
+        (node("LSTM", constants=3, input_forget=1), RNN, SEQUENCE, "input_forget=1"),
+        (node("Attention", 23, 2), [X.array] * 2, X, "heads that cannot be told apart"),
         (node("Relu", surprise=1), [], X, "surprise=1"),
         (node("Add"), [], X, "Add without its argument 1"),
         (node("Add", 6, 1), [np.ones(3)], X, "before opset 7"),
@@ -172,6 +187,9 @@ def test_sub_graphs_and_texts_are_not_covered() -> None:
         (node("Softmax", 12, axis=0), [], State(np.zeros((2, 2), np.float32)), [[0.25] * 2] * 2),
         (node("Softmax", 13, axis=0), [], State(np.zeros((2, 2), np.float32)), [[0.5] * 2] * 2),
         (node("Relu"), [], State(np.array([-1, 2])), [0, 2]),
+        (node("RNN", **ADDS), RNN, SEQUENCE, [[[[1]]], [[[2]]], [[[3]]]]),
+        (node("RNN", direction="reverse", **ADDS), RNN, SEQUENCE, [[[[3]]], [[[2]]], [[[1]]]]),
+        (node("RNN", clip=2.5, **ADDS), RNN, SEQUENCE, [[[[1]]], [[[2]]], [[[2.5]]]]),
     ],
 )
 def test_corners(layer: Layer, weights: list[Any], given: State, right: Any) -> None:

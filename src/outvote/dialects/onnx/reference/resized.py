@@ -28,9 +28,7 @@ class Axis:
         if mode == "asymmetric":
             return x / self.scale
         if mode == "align_corners":
-            if self.after == 1:
-                raise Uncovered("corners of one element")
-            return x * (self.before - 1) / (self.after - 1)
+            return x * (self.before - 1) / np.float64(self.after - 1)  # no number for one element
         if mode == "tf_crop_and_resize":
             if self.after == 1:
                 return np.array([0.5 * (self.start + self.end) * (self.before - 1)])
@@ -87,6 +85,9 @@ class Sampling:
         stretch = max(1.0, 1 / axis.scale) if self.antialias else 1.0
         reach = math.ceil(self.reach * stretch)
         for row, place in enumerate(axis.places(self.coordinates)):
+            if np.isnan(place):
+                found[row] = np.nan
+                continue
             if not self.antialias and float(place).is_integer():
                 seen = np.array([int(place)])
                 weights = np.ones(1)
@@ -114,6 +115,8 @@ class Sampling:
         A scale that is a power of two leaves nothing to round.
         """
         places, choose = axis.places(self.coordinates), _NEAREST[self.nearest]
+        if np.isnan(places).any():
+            raise Uncovered("the nearest to no place")
         step = choose(places)
         near = [choose(places + (1e-6 * np.abs(places) + 1e-7) * sign) for sign in (1, -1)]
         if math.frexp(axis.scale)[0] != 0.5 and any((step != other).any() for other in near):
