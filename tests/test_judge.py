@@ -60,6 +60,14 @@ def test_mad_distance_of_the_papers_example() -> None:
     np.testing.assert_allclose(d, [0.6])
 
 
+def test_two_who_give_another_shape_than_the_truth_are_compared_without_mad() -> None:
+    """The truth may be what a third target gives."""
+    a, b = (Outputs((np.full((1, 7, 8), x, np.float32),), ("float32",)) for x in (1.0, 2.0))
+    for truth, metrics in (((1, 7, 7), {"relative"}), ((1, 7, 8), {"relative", "mad"})):
+        found = compare(("a", "b"), a, b, Truth(given=np.zeros(truth)), Settings())
+        assert {m.name for m in found.measured} == metrics
+
+
 def test_mad_of_two_perfect_answers_is_zero() -> None:
     truth = np.array([[1.0, 0.0]])
     assert distance_mad(Truth(given=truth), truth, truth)[0] == 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,17 +11,18 @@ import numpy as np
 import onnx
 import pytest
 
+from onnx_here import NAME, Here
 from outvote.bench.bench import Bench
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
-from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.model import Input, Layer, Model, Ref, Weight
 from outvote.core.outputs import Outputs
 from outvote.core.protocol import Ran
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run
 from outvote.dialects.onnx.nouns.attributes import illegal
-from outvote.dialects.onnx.nouns.node import Origin, ref, with_origin
+from outvote.dialects.onnx.nouns.node import WEIGHT, Origin, ref, with_origin
 from outvote.dialects.onnx.reductions import smaller_attributes
 from outvote.dialects.onnx.reference import reference
 from outvote.dialects.onnx.targets import BUILT_IN
@@ -30,6 +31,7 @@ from outvote.judge.rounding import layer_rounding
 from outvote.judge.tolerance import NOISE_FACTOR
 from outvote.triage.differences import Difference, differences_of, listed
 from outvote.triage.inquiry import Inquiry
+from outvote.triage.verdict import decide
 from test_onnx_catalogue import of_the_newest
 
 NAMES = ("onnxruntime", "openvino:onnx", "opencv")
@@ -250,6 +252,34 @@ def test_the_type_of_a_mask_is_open_in_old_opsets_and_the_mask_is_not(
 @pytest.mark.parametrize(("couples", "open_"), [(1, True), (0, False)])
 def test_how_gates_are_coupled_is_open(couples: int, open_: bool, tmp_path: Path) -> None:
     assert is_open(tmp_path, specimen("LSTM", NAN, input_forget=couples), *PARTED) is open_
+
+
+@dataclass
+class Asked:
+    """Stands for a Bench whose workers are asked what ONNX' checker says."""
+
+    pool: Here
+
+
+@pytest.mark.parametrize(("repeats", "row"), [([1, 1], "fails"), ([1], "illegal")])
+def test_who_fails_where_onnx_own_checker_refuses_is_not_accused(
+    repeats: list[int], row: str, tmp_path: Path
+) -> None:
+    """Tile wants as many repeats as there are dimensions."""
+    here = Here(tmp_path)
+    told = ints(*repeats, dtype="int64")
+    weight = Weight("w", here.blobs.put(told), told.shape)
+    one = specimen("Tile", np.ones((1, 2), np.float32))
+    layer = replace(one.last, args=[*one.last.args, {WEIGHT: 0}], weights=(weight,))
+    one = one.with_layer(layer)
+    outputs = {n: Outputs(one.inputs, ("float32",)) for n in (NAME, "opencv")}
+    failures = {"onnxruntime": Run("onnxruntime", Outcome.ERROR, {"error": "Fail"}, message="no")}
+    rounding = layer_rounding(outputs.values(), 1, NOISE_FACTOR)
+    targets = {**TARGETS, NAME: BUILT_IN[NAME]}
+    seen = observed(one.inputs, outputs, failures, rounding, targets, "Tile")
+    verdict = decide(cast(Bench, Asked(here)), one, seen)
+    assert verdict.row == row
+    assert ("Repeats" in verdict.reason) == (row == "illegal")
 
 
 # What needs no entry: the text's formula gives no number there, and a number beside it.

@@ -265,6 +265,10 @@ class Specification(Protocol):
         """The page about such a layer; None where there is none."""
         ...
 
+    def refusal(self, pool: Pool, worker: str, specimen: Specimen) -> str | None:
+        """Why the specification's own checker, in a worker, will not have what is run."""
+        ...
+
 
 class Relations(Protocol):
     """`relations`: other ways to the same result that only such models have."""

@@ -69,6 +69,14 @@ class Inquiry:
         return self.kind in ("crash", "hang")
 
     @cached_property
+    def refusal(self) -> str | None:
+        """What the specification's own checker has against the specimen."""
+        written, able = self.dialect.specification, list(self.seen.outputs)
+        if written is None or not able:
+            return None
+        return written.refusal(self.bench.pool, able[0], self.specimen)
+
+    @cached_property
     def meant(self) -> Difference | None:
         return listed(self)
 

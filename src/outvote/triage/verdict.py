@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from outvote.bench.bench import Bench
 from outvote.core.specimen import Specimen
+from outvote.core.text import shortened
 from outvote.judge.observation import Observation
 from outvote.judge.rows import DecisionRow, Words, first, sentence
 from outvote.judge.tolerance import DIGIT, FARTHER, LAYER_PLACES, LOST_DIGITS
@@ -141,6 +142,7 @@ _WORDS: Mapping[str, Callable[[Inquiry], str]] = {
     "narrow": lambda q: _listed(q.without_64_bits),
     "listed": lambda q: q.meant.text(q.specimen.last.kind) if q.meant else "",
     "shape": _shape,
+    "refusal": lambda q: shortened(q.refusal or ""),
     "settings": _settings,
     "float64": _float64,
     "not_wide": _not_wide,
@@ -152,6 +154,13 @@ _WORDS: Mapping[str, Callable[[Inquiry], str]] = {
 
 ROWS: tuple[DecisionRow[Inquiry], ...] = (
     # Some fail.
+    DecisionRow(
+        "illegal",
+        "a target fails, and the specification's own checker refuses the layer too",
+        lambda q: q.failed and q.refusal is not None,
+        "difference",
+        "Who fails may: the specification's own checker refuses it too ({refusal}).",
+    ),
     DecisionRow(
         "fails",
         "a target fails, and a majority of independent libraries speaks against it",

@@ -68,7 +68,7 @@ def _softmax(scores: Array) -> Array:
     most = scores.max(axis=-1, keepdims=True)
     none = np.isneginf(most)
     raised = np.exp(scores - np.where(none, 0.0, most))
-    return raised / np.where(none, 1.0, raised.sum(axis=-1, keepdims=True))
+    return np.asarray(raised / np.where(none, 1.0, raised.sum(axis=-1, keepdims=True)))
 
 
 def _attention(call: NodeCall) -> list[Array]:

@@ -21,7 +21,7 @@ _ACTIVATIONS: dict[str, Activation] = {
 
 
 @dataclass(frozen=True)
-class Cell:
+class OneWay:
     """One direction: weights by gate, what is added to them, peepholes, activations."""
 
     w: Array  # (gate, hidden, input)
@@ -37,11 +37,11 @@ class Cell:
         return np.asarray(x @ self.w[n].T + h @ self.r[n].T + self.wb[n] + self.rb[n])
 
 
-def _rnn_step(cell: Cell, x: Array, states: States) -> States:
+def _rnn_step(cell: OneWay, x: Array, states: States) -> States:
     return (cell.activations[0](cell.gate(0, x, states[0])),)
 
 
-def _gru_step(cell: Cell, x: Array, states: States) -> States:
+def _gru_step(cell: OneWay, x: Array, states: States) -> States:
     """Gates z, r, h."""
     (h,), (f, g) = states, cell.activations
     z, r = (f(cell.gate(n, x, h)) for n in (0, 1))
@@ -52,7 +52,7 @@ def _gru_step(cell: Cell, x: Array, states: States) -> States:
     return ((1 - z) * new + z * h,)
 
 
-def _lstm_step(cell: Cell, x: Array, states: States) -> States:
+def _lstm_step(cell: OneWay, x: Array, states: States) -> States:
     """Gates i, o, f, c; peepholes i, o, f."""
     (h, c), (f, g, last) = states, cell.activations
     i = f(cell.gate(0, x, h) + cell.p[0] * c)
@@ -69,7 +69,7 @@ class Recurrence:
     gates: int
     states: int
     defaults: tuple[str, ...]
-    step: Callable[[Cell, Array, States], States]
+    step: Callable[[OneWay, Array, States], States]
 
     def __call__(self, call: NodeCall) -> list[Array]:
         x, layout = call.floats(0), call.only("layout", 0, 1)
@@ -100,7 +100,7 @@ class Recurrence:
         if not places or (lengths is not None and (lengths != places).any()):
             raise Uncovered("what stands behind the end of a sequence")
 
-    def _cells(self, call: NodeCall, ways: int) -> list[Cell]:
+    def _cells(self, call: NodeCall, ways: int) -> list[OneWay]:
         w, r, b, p = call.floats(1), call.floats(2), call.arg(3), call.arg(7)
         hidden = w.shape[1] // self.gates
         call.get("hidden_size")
@@ -113,10 +113,11 @@ class Recurrence:
         p = np.zeros((ways, 3 * hidden)) if p is None else p
         used = len(self.defaults)
         return [
-            Cell(
+            OneWay(
                 w[way].reshape(self.gates, hidden, -1),
                 r[way].reshape(self.gates, hidden, hidden),
-                *b[way].reshape(2, self.gates, hidden),
+                b[way].reshape(2, self.gates, hidden)[0],
+                b[way].reshape(2, self.gates, hidden)[1],
                 p[way].reshape(-1, hidden),
                 [_clipped(_ACTIVATIONS[n], clip) for n in names[way * used : (way + 1) * used]],
                 late,
