@@ -1,8 +1,8 @@
 """False bugs on released runtimes: real graphs and the zoo exported, part of onnx_faults.py.
 
 A bug is false where no exact computation in float64 supports it. Graphs: those of whole networks
-and of converted PyTorch layers that the onnx package brings, models of the zoo, and the `.onnx` and
-`.keras` files in the folders that are named.
+and of converted PyTorch layers that the onnx package brings, on the inputs that lie beside them if
+there are any, models of the zoo, and the `.onnx` and `.keras` files in the folders that are named.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
+from onnx import numpy_helper
 
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
@@ -77,11 +78,33 @@ def label(path: Path) -> str:
     return path.parent.name if path.name == "model.onnx" else path.stem
 
 
+def inputs_beside(path: Path, folder: Path) -> Path | None:
+    """Inputs that the onnx package brings with a graph: sizes drawn at random may be illegal."""
+    files = sorted((path.parent / "test_data_set_0").glob("input_*.pb"))
+    if path.name != "model.onnx" or not files:
+        return None
+    graph = onnx.load(path).graph
+    constants = {item.name for item in graph.initializer}
+    names = [item.name for item in graph.input if item.name not in constants]
+    arrays = [numpy_helper.to_array(onnx.load_tensor(str(file))) for file in files]
+    data = folder / f"{label(path)}.npz"
+    np.savez(
+        data,
+        allow_pickle=False,
+        **{
+            name: array.astype(str) if array.dtype == object else array
+            for name, array in zip(names, arrays, strict=True)
+        },
+    )
+    return data
+
+
 def check_clean(pool: Pool, path: Path, folder: Path) -> tuple[str, list[Finding]]:
     """What a check of one file says on the released targets: the verdict, and its bugs."""
     model = exported(path, folder) if path.suffix == ".keras" else path
     targets = tuple(BUILT_IN[name] for name in DEFAULT)
-    job = Job(model, targets, count=_COUNT, limits=LIMITS)
+    data = inputs_beside(path, folder)
+    job = Job(model, targets, data=data, count=_COUNT, limits=LIMITS)
     checked = check_in(pool, job)
     return checked.verdict, [f for f in checked.findings if f.triage == "bug"]
 

@@ -311,6 +311,15 @@ def test_what_a_runtime_lacks_is_a_gap_not_an_error(pool: Pool, tmp_path: Path) 
         assert run.outcome is Outcome.UNSUPPORTED, f"{name}: {run.message}"
 
 
+def test_an_attribute_of_a_newer_version_is_a_gap(pool: Pool, tmp_path: Path) -> None:
+    """ONNX Runtime takes opset 25, with Attention as it was in 24."""
+    node = helper.make_node("Attention", ["x", "x", "x"], ["y"], left_window_size=1)
+    proto = model([node], [value("x", [1, 1, 2, 1])], [value("y", [1, 1, 2, 1])], opset=25)
+    run = ask(pool, "onnxruntime", proto, tmp_path, floats([[[[1], [2]]]]))
+    assert run.outcome is Outcome.UNSUPPORTED, run.message
+    assert "left_window_size" in run.message
+
+
 def test_jitter_moves_results_by_rounding(pool: Pool, tmp_path: Path) -> None:
     for name in EVERYBODY:
         x = np.random.default_rng(0).normal(size=(2, 3, 8, 8)).astype(np.float32)

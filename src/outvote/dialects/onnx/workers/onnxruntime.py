@@ -44,7 +44,7 @@ _SILENT = 4
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"
 _GAPS = re.compile(
     r"NOT_IMPLEMENTED|NotImplemented|Opset \d+ is under development|"
-    r"is not a registered function/op|Unsupported model IR version|"
+    r"is not a registered function/op|Unsupported model IR version|Unrecognized attribute: |"
     r"(?:is|are|was|not yet|currently) not supported|[Nn]ot supported (?:for|with|yet)"
 )
 
