@@ -24,6 +24,7 @@ pytestmark = pytest.mark.usefixtures("toy_dialect")
 NEEDED = {"files": port.Files, "targets": port.Targets, "layers": port.Layers}
 OPTIONAL = {
     "neurons": port.NeuronPlaces,
+    "activations": port.ActivationPlaces,
     "logits": port.Logits,
     "reference": port.Reference,
     "sums": port.Sums,

@@ -18,6 +18,7 @@ from outvote.core.errors import UsageError
 from outvote.core.given import require_file
 from outvote.core.model import Layer, digest_of
 from outvote.core.parts import (
+    ActivationPlaces,
     Bulk,
     Draws,
     Files,
@@ -83,6 +84,10 @@ class Dialect:
     @property
     def neurons(self) -> NeuronPlaces:
         return cast(NeuronPlaces, self.part("neurons", "changing neurons"))
+
+    @property
+    def activations(self) -> ActivationPlaces:
+        return cast(ActivationPlaces, self.part("activations", "changing activations"))
 
     @property
     def logits(self) -> Logits:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from outvote.localize.isolated import Fault
     from outvote.mutate.drawn import DrawnModel, LayerWish
     from outvote.mutate.registry import Rule
+    from outvote.mutate.subject import Subject
     from outvote.mutate.tools import Tools
     from outvote.run.pool import Pool
     from outvote.triage.reductions import Reduction
@@ -163,6 +164,16 @@ class NeuronPlaces(Protocol):
 
     def flat_rows(self, chosen: Array, count: int, repeats: int) -> Array:
         """Where some of so many channels are in a tensor that was laid flat."""
+        ...
+
+
+class ActivationPlaces(Protocol):
+    """`activations`: layers that are activation functions and nothing else."""
+
+    def activations_of(self, subject: Subject) -> list[Layer]: ...
+
+    def others(self, subject: Subject, layer: Layer, tools: Any) -> list[Layer]:
+        """What else may stand in the place of one: the same layer, as another activation."""
         ...
 
 

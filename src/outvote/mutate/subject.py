@@ -85,8 +85,11 @@ class Subject:
         return len(outputs) == 1 and bool(inputs) and all(i == outputs[0] for i in inputs)
 
     def has_one_input(self, layer: Layer) -> bool:
-        """Whether a layer is called with one tensor and nothing else."""
-        plain = all(value is None for value in layer.kwargs.values())
+        """Whether a layer is called with one tensor and nothing else.
+
+        Where all arguments have names, those that are no tensors are its parameters.
+        """
+        plain = not layer.args or all(value is None for value in layer.kwargs.values())
         return plain and len(list(layer.refs())) == 1
 
     def readers(self, name: str) -> list[Layer]:
@@ -161,6 +164,12 @@ class Subject:
                 layers += chain
         outputs = [end if ref == after else ref for ref in self.model.outputs]
         return self.with_layers(layers, outputs, specs)
+
+
+def reading(layer: Layer, source: Ref) -> Layer:
+    """A layer that reads one tensor, reading this one."""
+    args, kwargs = (with_refs(given, lambda ref: source) for given in (layer.args, layer.kwargs))
+    return replace(layer, args=args, kwargs=kwargs)
 
 
 def _reading(layer: Layer, old: Ref, new: Ref) -> Layer:

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from outvote.core.dialect import dialect
-from outvote.core.model import Layer, Ref, with_refs
-from outvote.mutate.subject import Subject
+from outvote.core.model import Layer, Ref
+from outvote.mutate.subject import Subject, reading
 from outvote.mutate.tools import Tools
 
 NAME, GROUP = "LC", "lemon"
@@ -27,6 +27,5 @@ def sites(subject: Subject, tools: Tools) -> Sequence[Layer]:
 def apply(subject: Subject, site: Layer, tools: Tools, rng: np.random.Generator) -> Subject:
     name = subject.unused(site.name)
     renamed = dialect(subject.model.dialect).layers.renamed(site, name)
-    args = with_refs(site.args, lambda ref: Ref(site.name))
-    copy = replace(renamed, args=args, shares=None)
+    copy = replace(reading(renamed, Ref(site.name)), shares=None)
     return subject.inserted(Ref(site.name), [copy], {name: subject.specs[site.name]})

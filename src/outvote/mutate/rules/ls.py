@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
 
 from outvote.core.dialect import dialect
-from outvote.core.model import Layer, with_refs
-from outvote.mutate.subject import Spec, Subject
+from outvote.core.model import Layer
+from outvote.mutate.subject import Spec, Subject, reading
 from outvote.mutate.tools import Tools
 
 NAME, GROUP = "LS", "lemon"
@@ -46,4 +45,4 @@ def apply(subject: Subject, site: Pair, tools: Tools, rng: np.random.Generator) 
 def _reading(layer: Layer, other: Layer) -> Layer:
     """A layer that reads what another one does, in its own way: arguments may hold constants."""
     (source,) = other.refs()
-    return replace(layer, args=with_refs(layer.args, lambda ref: source))
+    return reading(layer, source)

@@ -33,7 +33,7 @@ def draw_cases(request: DrawCases) -> GraphsDrawn:
 def _drawn(chance: random.Random, request: DrawCases) -> tuple[GraphCase, int]:
     for vain in range(_TRIES):
         try:
-            program = draw_program(chance, request.least, request.most, request.kinds)
+            program = draw_program(chance, request)
         except Unfit:
             continue
         feeds = [as_state(tensor, None).array for tensor in program.feeds]

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch.utils import _pytree as pytree
 
+from outvote.core.batch import DrawCases
 from outvote.core.protocol import ModelRead
-from outvote.dialects.torch_export.workers.draw.layouts import as_it_is, laid_out
+from outvote.dialects.torch_export.workers.draw.layouts import laid_out
 from outvote.dialects.torch_export.workers.draw.record import recorded
 from outvote.dialects.torch_export.workers.draw.samples import (
     OperatorSample,
@@ -35,13 +36,13 @@ class DrawnProgram:
     feeds: Sequence[Any]
 
 
-def draw_program(
-    chance: random.Random, least: int, most: int, names: Sequence[str]
-) -> DrawnProgram:
-    """Of `least` to `most` operators of these names; of all, if there are none."""
-    known = [name for name in names or operators() if types_of(name)]
-    length = least
-    while length < most and chance.random() < _LONG:
+def draw_program(chance: random.Random, request: DrawCases) -> DrawnProgram:
+    """A program of as many operators, and of such, as are asked for."""
+    known = [name for name in request.kinds or operators() if types_of(name)]
+    if not known:
+        raise Unfit("there are no samples in types that travel")
+    length = request.least
+    while length < request.most and chance.random() < _LONG:
         length += 1
     sketch = _Sketch(chance)
     dtype = "float32" if chance.random() < _USUAL else ""
@@ -49,19 +50,12 @@ def draw_program(
         fitting = [name for name in known if not dtype or dtype in types_of(name)]
         name = chance.choice(fitting or known)
         chosen = dtype if dtype in types_of(name) else chance.choice(types_of(name))
-        sketch.add(chance.choice(_samples(name, chosen)))
+        sketch.add(chance.choice(_samples(name, chosen, request.seed)))
         dtype = chosen
     return sketch.traced(name)
 
 
-def sample_program(name: str, dtype: str, place: int, seed: int = 0) -> DrawnProgram:
-    """One sample of an operator, as PyTorch's tests have it."""
-    sketch = _Sketch(None)
-    sketch.add(_samples(name, dtype, seed)[place])
-    return sketch.traced(name)
-
-
-def _samples(name: str, dtype: str, seed: int = 0) -> Sequence[OperatorSample]:
+def _samples(name: str, dtype: str, seed: int) -> Sequence[OperatorSample]:
     found = samples_of(name, dtype, seed)
     if not found:
         raise Unfit(f"{name} has no samples in {dtype}")
@@ -70,9 +64,9 @@ def _samples(name: str, dtype: str, seed: int = 0) -> Sequence[OperatorSample]:
 
 @dataclass
 class _Sketch:
-    """Operators as they are put together; without chance, tensors are laid out as they come."""
+    """Operators as they are put together."""
 
-    chance: random.Random | None
+    chance: random.Random
     stored: list[Any] = field(default_factory=list)
     steps: list[Callable[[Sequence[Any], Any], Any]] = field(default_factory=list)
 
@@ -80,7 +74,9 @@ class _Sketch:
         """One more operator, which reads what the last one gives in the place of its input."""
         flat, form = pytree.tree_flatten((sample.input, sample.args, dict(sample.kwargs)))
         tensors = [place for place, value in enumerate(flat) if isinstance(value, torch.Tensor)]
-        linked = tensors[0] if self.steps and isinstance(sample.input, torch.Tensor) else None
+        if self.steps and not tensors:
+            raise Unfit("it reads no tensor")
+        linked = tensors[0] if self.steps else None
         places = [(n, *self._stored(flat[n])) for n in tensors if n != linked]
 
         def step(given: Sequence[Any], before: Any) -> Any:
@@ -98,7 +94,7 @@ class _Sketch:
         """Where a tensor is kept among the inputs, and how it is made of what is kept."""
         if tensor.layout != torch.strided or tensor.numel() > _MOST_NUMBERS:
             raise Unfit("a tensor is sparse, or large")
-        held, made = laid_out(tensor, self.chance) if self.chance else (tensor, as_it_is)
+        held, made = laid_out(tensor, self.chance)
         self.stored.append(held.detach().clone(memory_format=torch.contiguous_format))
         return len(self.stored) - 1, made
 

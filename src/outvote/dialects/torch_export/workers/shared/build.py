@@ -15,6 +15,7 @@ from outvote.dialects.torch_export.workers.shared.tensors import (
     arguments,
     as_written,
     callable_of,
+    written_over,
 )
 
 
@@ -53,5 +54,10 @@ def graph_module(model: Model, wanted: Sequence[Ref], weights: Weights) -> Any:
 
 
 def _call(graph: Any, layer: Layer, named: Mapping[str, Any]) -> Any:
-    given, more = as_written(layer.kind, named)
+    copied = {
+        name: graph.call_function(torch.ops.aten.clone.default, (named[name],))
+        for name in written_over(layer.kind)
+        if name in named
+    }
+    given, more = as_written(layer.kind, {**named, **copied})
     return graph.call_function(callable_of(layer.kind), given, more)

@@ -68,8 +68,9 @@ def arguments(
 
 
 def called(layer: Layer, named: Mapping[str, Any]) -> Any:
-    """What the operator of a layer returns."""
-    given, more = as_written(layer.kind, named)
+    """What the operator of a layer returns; what it writes over is a copy."""
+    copied = {name: named[name].clone() for name in written_over(layer.kind) if name in named}
+    given, more = as_written(layer.kind, {**named, **copied})
     return callable_of(layer.kind)(*given, **more)
 
 
@@ -85,6 +86,15 @@ def as_written(kind: str, named: Mapping[str, Any]) -> tuple[tuple[Any, ...], di
         leading.append(argument.name)
     rest = {name: value for name, value in named.items() if name not in leading}
     return tuple(named[name] for name in leading), rest
+
+
+@cache
+def written_over(kind: str) -> tuple[str, ...]:
+    """The arguments that an operator writes over: others may read them too."""
+    schema = getattr(callable_of(kind), "_schema", None)
+    arguments = schema.arguments if schema is not None and schema.is_mutable else ()
+    plain = (a for a in arguments if str(a.type) == "Tensor" and a.alias_info is not None)
+    return tuple(a.name for a in plain if a.alias_info.is_write)
 
 
 def parts(layer: Layer, returned: Any) -> list[Any]:
