@@ -51,7 +51,7 @@ floor: setup
 	$(PYTHON) -m venv .venv-floor
 	$(BIN)/python tests/floor.py constraints > .venv-floor/constraints.txt
 	.venv-floor/bin/python -m pip install --quiet --disable-pip-version-check torch==2.13.0 \
-		-c .venv-floor/constraints.txt -e '.[jax,openvino,onnx,dev]'
+		-c .venv-floor/constraints.txt -e '.[jax,openvino,onnx,serve,dev]'
 	.venv-floor/bin/python -m pytest -m "not frameworks and not browser" -n $(JOBS) --dist worksteal
 	$(BIN)/python tests/floor.py targets
 

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+from PIL import Image
 from selenium import webdriver
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -50,7 +52,31 @@ def main() -> None:
             browser.get((out / "report.html").as_uri())
             WebDriverWait(browser, 60).until(_drawn)
             browser.save_screenshot(str(IMAGES / f"{name}.png"))
+        _workbench(browser, folder)
     browser.quit()
+
+
+def _workbench(browser: webdriver.Chrome, folder: Path) -> None:
+    """The page of the demo's finding, in `outvote serve` on a copy: it may write there."""
+    shutil.copytree(DEMO, folder / "demo" / DEMO.name)
+    (finding,) = (folder / "demo" / DEMO.name / "findings").iterdir()
+    command = [sys.executable, "-u", "-m", "outvote", "serve", str(folder / "demo")]
+    served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert served.stdout is not None
+    address = served.stdout.readline().split()[-1]
+    browser.set_window_size(1280, 1000)
+    browser.get(f"{address}finding/{finding.name}")
+    WebDriverWait(browser, 60).until(_drawn)
+    browser.save_screenshot(str(IMAGES / "workbench.png"))
+    served.send_signal(signal.SIGINT)
+    served.wait()
+    _smaller(IMAGES / "workbench.png")
+
+
+def _smaller(path: Path) -> None:
+    """The picture with a palette: a page has few colours."""
+    with Image.open(path) as picture:
+        picture.convert("RGB").quantize(96).save(path, optimize=True)
 
 
 def _drawn(browser: webdriver.Chrome) -> bool:

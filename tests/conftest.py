@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -27,6 +27,9 @@ from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
+
+if TYPE_CHECKING:
+    from selenium import webdriver
 
 # The same draws every time, no clock, nothing kept between runs: what fails, fails again.
 settings.register_profile("same", deadline=None, derandomize=True, max_examples=25, database=None)
@@ -84,8 +87,7 @@ def toy_dialect() -> Iterator[None]:
     dialect.cache_clear()
 
 
-@pytest.fixture
-def fake_model(tmp_path: Path) -> Path:
+def write_fake_model(path: Path) -> Path:
     """A file that the fake target reads: dense → relu → dense → add(skip) → softmax."""
     rng = np.random.default_rng(0)
 
@@ -99,18 +101,34 @@ def fake_model(tmp_path: Path) -> Path:
         {"name": "add", "kind": "Add", "inputs": ["d2", "d1"]},
         {"name": "soft", "kind": "Softmax", "inputs": ["add"]},
     ]
-    path = tmp_path / "model.json"
     data = {"class_name": "FakeModel", "input": [None, 4], "output": [None, 6], "layers": layers}
     path.write_text(json.dumps(data))
     return path
 
 
-@pytest.fixture
-def fake_data(tmp_path: Path) -> Path:
+def write_fake_data(path: Path) -> Path:
     rng = np.random.default_rng(1)
-    path = tmp_path / "data.npz"
     np.savez(path, x=rng.normal(size=(20, 4)).astype("float32"), y=rng.integers(0, 6, 20))
     return path
+
+
+@pytest.fixture
+def fake_model(tmp_path: Path) -> Path:
+    return write_fake_model(tmp_path / "model.json")
+
+
+@pytest.fixture
+def fake_data(tmp_path: Path) -> Path:
+    return write_fake_data(tmp_path / "data.npz")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[webdriver.Chrome]:
+    """A real Chromium, for tests with the mark `browser`."""
+    from chromium import opened
+
+    with opened() as found:
+        yield found
 
 
 @pytest.fixture(scope="session")

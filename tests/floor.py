@@ -45,7 +45,7 @@ def main(what: str) -> int:
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     if what == "constraints":
-        joint = [line for extra in ("onnx", "openvino", "jax") for line in extras[extra]]
+        joint = [line for extra in ("onnx", "openvino", "jax", "serve") for line in extras[extra]]
         print("\n".join(oldest([*project["dependencies"], *joint])))
         return 0
     names = [f"{','.join(oldest(extras[extra]))}/{name}" for extra, name in TARGETS.items()]

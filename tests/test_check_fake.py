@@ -292,6 +292,7 @@ def test_results_and_evidence_are_written(
         "report.md",
         "model.keras",
         "inputs.npz",
+        "outputs.npz",
     }
     assert finding["repro"] == f"findings/{finding['fingerprint']}/repro.py"
     localization = finding["localization"]

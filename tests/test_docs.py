@@ -24,7 +24,7 @@ from outvote.triage.differences import differences_of
 from outvote.triage.verdict import ROWS
 
 ROOT = Path(__file__).parent.parent
-COMMANDS = ("check", "fuzz", "explore", "coverage", "pollution", "targets", "zoo")
+COMMANDS = ("check", "fuzz", "explore", "coverage", "pollution", "serve", "targets", "zoo")
 GUIDES = {name: ROOT / "docs" / f"{name}.md" for name in COMMANDS}
 GUIDES |= dict.fromkeys(("localize", "nan"), ROOT / "docs" / "localize.md")
 GUIDES |= {"bisect": ROOT / "docs" / "versions.md"}

@@ -16,12 +16,13 @@ from extras import EXTRAS, included
 from onnx_models import constant, floats, model, saved, value
 from outvote.core.target import Target
 from outvote.targets.choose import known_targets
+from served import serving
 
 pytestmark = pytest.mark.frameworks
 
 TARGETS = [target for target in known_targets().values() if target.extra]
 SLOW = {"compiles_slowly", "compiles_for_minutes"}
-OTHERS = {"dev", "testing", "zoo"}  # what brings no target
+OTHERS = {"dev", "serve", "testing", "zoo"}  # what brings no target
 MODEL = "model = keras.Sequential([keras.Input((6,)), layers.Dense(4), layers.Softmax()])"
 
 
@@ -101,6 +102,13 @@ def test_the_extra_for_tests_brings_the_fixture_and_the_strategies(
     test += "    outvote.assert_consistent([np.tanh, np.tanh], inputs=np.ones(3, 'float32'))\n"
     (tmp_path / "venv" / "test_mine.py").write_text(test)
     assert "1 passed" in run(python, "pytest", "test_mine.py")
+
+
+def test_the_extra_for_the_workbench_serves(wheel: Path, tmp_path: Path) -> None:
+    python = extras.environment(wheel, {"serve"}, tmp_path / "venv")
+    with serving(tmp_path, python=python, cwd=tmp_path) as served:
+        assert "No command has written anything here yet" in served.get()[1]
+        assert served.get("assets/serve.css")[0] == 200
 
 
 def test_the_extra_for_the_zoo_brings_the_digits(wheel: Path, tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ for command in ([], *([name] for name in commands.names())):
 def test_help_loads_nothing_heavy() -> None:
     loaded = loaded_after(HELP)
     assert "outvote.commands.pollution.options" in loaded
-    assert not loaded & (FRAMEWORKS | {"numpy", "rich", "jinja2", "PIL"})
+    assert not loaded & (FRAMEWORKS | {"numpy", "rich", "jinja2", "PIL", "starlette", "uvicorn"})
 
 
 def test_a_whole_check_loads_no_framework_into_the_driver(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,36 +10,13 @@ import pytest
 from selenium import webdriver
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-from selenium.webdriver.support.ui import WebDriverWait
 
 import report_example
+from chromium import log, text, value, wait
 from outvote.report import rendered
+from test_report_size import check
 
 pytestmark = pytest.mark.browser
-
-
-def program(*names: str) -> str:
-    for name in names:
-        if found := shutil.which(name):
-            return found
-    told = f"The browser tests need {' or '.join(names)} on the PATH; none was found."
-    if os.environ.get("CI"):
-        pytest.fail(told)
-    pytest.skip(told)  # a machine where nobody may install a browser can still run the rest
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[webdriver.Chrome]:
-    options = webdriver.ChromeOptions()
-    options.binary_location = program("chromium", "google-chrome")
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(flag)
-    options.add_argument("--window-size=1280,1000")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    service = webdriver.ChromeService(program("chromedriver"))
-    driver = webdriver.Chrome(options=options, service=service)
-    yield driver
-    driver.quit()
 
 
 def show(browser: webdriver.Chrome, result: dict[str, Any], folder: Path) -> str:
@@ -54,25 +28,6 @@ def show(browser: webdriver.Chrome, result: dict[str, Any], folder: Path) -> str
     browser.get(address)
     wait(browser, "window.outvote && outvote.ready")
     return address
-
-
-def log(browser: webdriver.Chrome, kind: str) -> list[dict[str, Any]]:
-    """What the browser logged since this was last asked."""
-    rows: list[dict[str, Any]] = browser.get_log(kind)  # type: ignore[no-untyped-call]
-    return rows
-
-
-def wait(browser: webdriver.Chrome, condition: str) -> None:
-    script = f"return Boolean({condition})"
-    WebDriverWait(browser, 60).until(lambda driver: driver.execute_script(script), condition)
-
-
-def value(browser: webdriver.Chrome, expression: str) -> Any:
-    return browser.execute_script(f"return {expression}")
-
-
-def text(browser: webdriver.Chrome, name: str) -> str:
-    return str(browser.find_element(By.ID, name).text)
 
 
 def test_the_map_is_drawn_and_opens_at_the_fault(browser: webdriver.Chrome, tmp_path: Path) -> None:
@@ -236,3 +191,18 @@ def test_a_narrow_screen_does_not_scroll_sideways(
         assert value(browser, "document.documentElement.scrollWidth") == 390
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_many_findings_are_filtered(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    show(browser, check(40), tmp_path)
+    shown = (
+        "[...document.querySelectorAll('article.finding')].filter(e => e.checkVisibility()).length"
+    )
+    assert value(browser, shown) == 40
+    browser.find_element(By.ID, "sift").send_keys("TARGET3 crash")
+    kept = value(browser, shown)
+    assert 0 < kept < 10
+    assert text(browser, "sift-count") == f"{kept} of 40"
+    rows = "[...document.querySelectorAll('#causes tbody tr')].filter(e => !e.hidden).length"
+    assert value(browser, rows) == kept
+    assert log(browser, "browser") == []

@@ -25,6 +25,7 @@ examples:
   outvote explore a.keras b.keras --data seeds.npz
   outvote coverage model.keras --data test.npz
   outvote pollution clean.keras polluted.keras --data train.npz
+  outvote serve outvote-fuzz
   outvote targets
   outvote doctor
   outvote zoo build lenet5

@@ -20,6 +20,7 @@ from outvote.campaign.rules import chosen_rules
 from outvote.campaign.sift import Sifter
 from outvote.campaign.trial import Answered, Trial, row_of
 from outvote.core.errors import UsageError
+from outvote.core.events import MutantsTested
 from outvote.core.target import Run
 from outvote.run.pool import Pool
 from outvote.search.registry import strategy
@@ -46,6 +47,21 @@ class Progress:
     rules: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # used, succeeded
     share: float = 0.0  # of the budget
     last: str = ""  # title of the newest finding
+    kinds: int = 0  # of layers that could be drawn and were run
+    values: int = 0  # classes of parameters' values that were run
+
+    @property
+    def told(self) -> MutantsTested:
+        """The same for those who follow the store."""
+        return MutantsTested(
+            self.tested,
+            self.valid,
+            self.findings,
+            seconds=round(self.seconds, 3),
+            share=round(self.share, 4),
+            kinds=self.kinds,
+            values=self.values,
+        )
 
 
 Onlooker = Callable[[Progress], None]
@@ -95,6 +111,7 @@ class Campaign:
         try:
             onlooker(self._progress())
             while self._share() < 1.0:
+                self._totals.rest()
                 if self._sifter is not None:
                     self._sifter.generation()
                 else:
@@ -207,9 +224,12 @@ class Campaign:
 
     def _share(self) -> float:
         """Of the budget, that is spent."""
-        kinds = self._has.tools.kinds
-        covered = sum(kind in self._totals.kinds for kind in kinds) / max(1, len(kinds))
+        covered = self._covered() / max(1, len(self._has.tools.kinds))
         return self._job.budget.spent(self._totals.tested, self._totals.seconds, covered)
+
+    def _covered(self) -> int:
+        """Kinds of layers that could be drawn and were run."""
+        return sum(kind in self._totals.kinds for kind in self._has.tools.kinds)
 
     def _progress(self) -> Progress:
         totals, keeper = self._totals, self._has.keeper
@@ -224,4 +244,6 @@ class Campaign:
             {name: (used, succeeded) for name, (used, succeeded) in tallies.items()},
             self._share(),
             keeper.last,
+            self._covered(),
+            len(totals.values),
         )

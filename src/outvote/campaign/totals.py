@@ -13,6 +13,8 @@ from outvote.mutate.tools import Tools, value_class
 from outvote.store import facts
 from outvote.store.store import Store
 
+_LOOK = 0.2  # seconds between two looks of a campaign that pauses
+
 
 @dataclass(frozen=True)
 class Sitting:
@@ -52,6 +54,13 @@ class Totals:
     @property
     def seconds(self) -> float:
         return self._before + time.monotonic() - self._began
+
+    def rest(self) -> None:
+        """Wait for as long as the store says that the campaign pauses: that is no time of its."""
+        began = time.monotonic()
+        while self._store.fact(facts.PAUSED):
+            time.sleep(_LOOK)
+        self._began += time.monotonic() - began
 
     def started(self) -> None:
         """From now on mutants are bred."""

@@ -8,17 +8,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from outvote.commands.view import redrawn
+from outvote.core.errors import UsageError
 from outvote.core.events import Broken, Event, Finished, StageBegun, StageEnded, Started
 from outvote.core.result import plain
 from outvote.findings.gate import Gate
 from outvote.report.folder import prepare_folder, write_into
 from outvote.run.pool import Pool
 from outvote.run.watch import Stage
+from outvote.store import facts
+from outvote.store.owner import this_process
 from outvote.store.store import Store
+
+_EVERY = 0.5  # seconds between two looks at the workers
 
 
 class Record:
@@ -35,7 +41,7 @@ class Record:
         self.tell(StageBegun(text, tuple(names)))
         began, complete = time.monotonic(), False
         try:
-            with self._watch(text, pool, names):
+            with self._watch(text, pool, names), positions_noted(self._store, pool, names):
                 yield
             complete = True
         finally:
@@ -62,8 +68,36 @@ def recording(
         return
     prepare_folder(out)
     with closing(Store(out, create=True)) as store, broken_is_told(store):
-        store.begin(Started(command, gate.stored() if gate is not None else None))
+        begin(store, Started(command, gate.stored() if gate is not None else None))
         yield Record(watch, store, out, gate)
+
+
+def begin(store: Store, started: Started) -> None:
+    """A new run of a command in a folder, by this process."""
+    store.note(facts.OWNER, this_process())
+    store.begin(started)
+
+
+@contextmanager
+def positions_noted(store: Store | None, pool: Pool, names: Sequence[str]) -> Iterator[None]:
+    """While the block runs the store knows where each worker is, for those who follow it."""
+    if store is None:
+        yield
+        return
+    noted: dict[str, Any] = {}
+
+    def note() -> None:
+        found = {name: pool.position(name) for name in names}
+        told = {n: [p.done, p.total, p.layer] for n, p in found.items() if p is not None}
+        if told != noted:
+            noted.clear()
+            noted.update(told)
+            with suppress(UsageError):  # of a full disk, which those at work meet and say
+                store.note(facts.POSITIONS, told)
+
+    with redrawn(note, _EVERY):
+        yield
+    store.note(facts.POSITIONS, {})
 
 
 @contextmanager

@@ -70,6 +70,10 @@ class MutantsTested:
     tested: int
     valid: int
     findings: int
+    seconds: float = 0.0  # of the campaign, over all its sittings
+    share: float = 0.0  # of the budget
+    kinds: int = 0  # of layers that were run
+    values: int = 0  # classes of parameters' values that were run
 
 
 @dataclass(frozen=True)

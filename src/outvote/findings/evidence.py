@@ -10,9 +10,11 @@ from pathlib import Path
 from outvote.core.cuts import one_layer
 from outvote.core.dialect import dialect
 from outvote.core.files import named_inputs, save_npz
+from outvote.core.outputs import Outputs
 from outvote.core.protocol import Hello, Save
 from outvote.core.specimen import Specimen
 from outvote.core.target import Run, Target
+from outvote.findings.answers import save_answers
 from outvote.findings.finding import Finding
 from outvote.findings.issue_text import issue_text
 from outvote.run.pool import Pool
@@ -53,6 +55,8 @@ def write_finding(
     text = script.script(finding, targets, pool, folder) if script else None
     short = script.short(finding, targets, pool) if script else None
     (folder / "report.md").write_text(issue_text(finding, hellos, text, short), encoding="utf-8")
+    if answers := _answers(finding):
+        save_answers(folder, *answers)
     if specimen is None:
         return None
     save_npz(folder / "inputs.npz", named_inputs(specimen.inputs))
@@ -78,6 +82,15 @@ def _specimen(finding: Finding) -> Specimen | None:
         return None
     model, arrays = one_layer(finding.dialect, finding.fault.layer, finding.fault.given)
     return Specimen(model, tuple(arrays))
+
+
+def _answers(finding: Finding) -> tuple[Mapping[str, Outputs], Outputs | None] | None:
+    """What each target gave for what the folder keeps, and the exact result where it is known."""
+    if finding.proof is not None:
+        return finding.proof.observed.outputs, finding.proof.expected
+    if finding.fault is not None and finding.fault.given:
+        return finding.fault.outputs, None
+    return None
 
 
 def _remove_old(folder: Path) -> None:

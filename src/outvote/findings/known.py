@@ -60,10 +60,11 @@ def load_known(path: Path | None, folder: Path) -> KnownFile:
         raise UsageError(f"{path} has the unknown key {min(data)!r}; entries are [[known]] tables")
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         raise UsageError(f"{path}: entries are tables, each under a line [[known]]")
-    return KnownFile(path, _without_doubles(path, [_entry(path, table) for table in tables]))
+    return KnownFile(path, _without_doubles(path, [entry_of(path, table) for table in tables]))
 
 
-def _entry(path: Path, table: Mapping[str, Any]) -> Known:
+def entry_of(path: Path, table: Mapping[str, Any]) -> Known:
+    """An entry as the file holds it, or is going to."""
     for key, value in table.items():
         if key not in _KEYS:
             raise UsageError(f"{path} has the unknown key {key!r}; known are {', '.join(_KEYS)}")

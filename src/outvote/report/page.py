@@ -34,16 +34,19 @@ class Page:
 
 def template(name: str) -> Any:
     """A page's template, with our words for numbers; everything it shows is escaped."""
-    return _environment().get_template(name)
+    return environment().get_template(name)
 
 
 @cache
-def _environment() -> Any:
-    """One for all pages: it keeps the templates that it has compiled, which takes longest."""
+def environment(*folders: Path) -> Any:
+    """One for all pages: it keeps the templates that it has compiled, which takes longest.
+
+    Templates in further folders may use ours.
+    """
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(HERE / "templates"),
+        loader=jinja2.FileSystemLoader([*folders, HERE / "templates"]),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -69,6 +72,11 @@ def asset(name: str) -> str:
 def page_scripts() -> list[str]:
     """The libraries with their licences, then ours, each the text of one script element."""
     return [library(name) for name in LIBRARIES] + [asset(name) for name in SCRIPTS]
+
+
+def sift_scripts(findings: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What filters the table of causes, where there are so many that it has one."""
+    return [asset("sift.js")] if len(findings) > 3 else []
 
 
 def library(name: str) -> str:

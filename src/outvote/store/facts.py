@@ -29,6 +29,11 @@ STATE: Fact[Any] = Fact("state", None)  # of the strategy; None: the seeds have 
 STRONGEST: Fact[Any] = Fact("strongest", None)  # LEMON's counting, Strongest.state()
 INTERRUPTED = Fact("interrupted", True)  # until it has ended
 
+# Of whoever is at work in the folder now, be it a campaign or another command.
+OWNER: Fact[dict[str, Any]] = Fact("owner", {})  # its process, store/owner.py
+POSITIONS: Fact[dict[str, Any]] = Fact("positions", {})  # by target: [steps done, of, layer]
+PAUSED = Fact("paused", False)  # a campaign that is asked to wait before its next generation
+
 # Of the layers: how often each kind was drawn, which could be, which could not and why, classes of
 # parameters' values, illegal values that no target refused.
 KINDS: Fact[dict[str, int]] = Fact("kinds", {})

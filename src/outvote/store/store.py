@@ -34,7 +34,7 @@ from outvote.store.rows import Birth
 
 T = TypeVar("T")
 FILE = "outvote.db"
-_SCHEMA = 2
+SCHEMA = 2
 _TABLES = """
 CREATE TABLE events (
     number INTEGER PRIMARY KEY, run INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL,
@@ -108,6 +108,13 @@ class Told:
     event: Event
 
 
+def read_fact(db: sqlite3.Connection, fact: Fact[T]) -> T:
+    """What a store says of it, or what holds before it is noted."""
+    row = db.execute("SELECT value FROM facts WHERE key = ?", (fact.name,)).fetchone()
+    value: T = copy(fact.default) if row is None else json.loads(row[0])
+    return value
+
+
 class Store:
     """The file of one folder: the runs of commands, and a campaign if there is one."""
 
@@ -136,11 +143,11 @@ class Store:
         self._db.execute("PRAGMA synchronous=NORMAL")
         if create and not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
             self._db.executescript(f"BEGIN;{_TABLES}COMMIT;")
-            self.note(facts.SCHEMA, _SCHEMA)
-        if self.fact(facts.SCHEMA) != _SCHEMA:
+            self.note(facts.SCHEMA, SCHEMA)
+        if self.fact(facts.SCHEMA) != SCHEMA:
             raise UsageError(
                 f"{self._path} was written by another version of outvote (schema "
-                f"{self.fact(facts.SCHEMA)}, expected {_SCHEMA}); choose another folder"
+                f"{self.fact(facts.SCHEMA)}, expected {SCHEMA}); choose another folder"
             )
 
     def begin(self, started: Started) -> None:
@@ -222,9 +229,7 @@ class Store:
         self._write("INSERT OR REPLACE INTO facts VALUES (?, ?)", row)
 
     def fact(self, fact: Fact[T]) -> T:
-        row = self._db.execute("SELECT value FROM facts WHERE key = ?", (fact.name,)).fetchone()
-        value: T = copy(fact.default) if row is None else json.loads(row[0])
-        return value
+        return read_fact(self._db, fact)
 
     def add(self, row: Row) -> None:
         values = tuple(vars(row).values())

@@ -13,10 +13,10 @@ from outvote.campaign.job import FuzzJob
 from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.seeds import check_files
 from outvote.commands.fuzz.job import NewCampaign, Resumption
-from outvote.commands.record import broken_is_told, written
+from outvote.commands.record import begin, broken_is_told, positions_noted, written
 from outvote.commands.view import UNSEEN, View
 from outvote.core.errors import UsageError
-from outvote.core.events import Finished, MutantsTested, Started
+from outvote.core.events import Finished, Started
 from outvote.core.result import moment
 from outvote.core.target import Target
 from outvote.findings.gate import STRICT, Gate
@@ -146,16 +146,21 @@ def resume(
 def _run(
     job: FuzzJob, store: Store, out: Path, watch: Onlooker, ready: Ready, gate: Gate
 ) -> dict[str, Any]:
-    store.begin(Started("fuzz", gate.stored()))
+    store.note(facts.PAUSED, False)
+    begin(store, Started("fuzz", gate.stored()))
 
     def follow(progress: Progress) -> None:
-        store.tell(MutantsTested(progress.tested, progress.valid, progress.findings))
+        store.tell(progress.told)
         watch(progress)
 
     with broken_is_told(store):
         job = job.but(targets=ready(job.targets))
         everyone = (*job.targets, *helpers(job.targets))
-        with LocalPool(everyone, limits=job.limits, jobs=job.jobs) as pool:
+        names = [target.name for target in job.targets]
+        with (
+            LocalPool(everyone, limits=job.limits, jobs=job.jobs) as pool,
+            positions_noted(store, pool, names),
+        ):
             run_campaign(job, pool, store, out, follow)
         result = campaign_result(store, out)
         store.tell(Finished(result["verdict"], result["summary"]))

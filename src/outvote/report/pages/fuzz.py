@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from outvote.report.page import Page
+from outvote.core.harm import most_harmful_first
+from outvote.report.page import Page, sift_scripts
 from outvote.report.pages import report as comparison
 from outvote.report.pages.check.markdown import known_findings
 from outvote.report.tables import code, escape, section, table
@@ -15,17 +16,20 @@ _WIDTH, _HEIGHT = 720, 120
 
 
 def page(result: dict[str, Any]) -> Page:
-    """Rates and series as lines, and the comparison with the other strategy. It needs no script."""
+    """Findings, rates and series as lines, and the comparison with the other strategy."""
     rival = result["comparison"]
+    findings = most_harmful_first(result["findings"])
     return Page(
         {
+            "findings": findings,
             "comparison": comparison.values(rival) if rival else None,
             "throughput": throughput(result),
             "memory": series(result["samples"], column=3, scale=1 / 2**20),
             "seconds": series(result["samples"], column=2, scale=1000.0),
             "width": _WIDTH,
             "height": _HEIGHT,
-        }
+        },
+        sift_scripts([finding for finding in findings if not finding.get("known")]),
     )
 
 
@@ -99,7 +103,7 @@ def _findings(result: dict[str, Any]) -> list[str]:
             " → ".join(step["rule"] or step["new"] for step in f["lineage"]),
             f["title"],
         )
-        for f in result["findings"]
+        for f in most_harmful_first(result["findings"])
         if not f["known"]
     ]
     return table(("finding", "verdict", "kind", "times", "bred by", "what"), rows)

@@ -6,33 +6,48 @@ Everything here is plain data of plain data: no HTML is made outside the templat
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import Any
 from urllib.parse import quote
 
+from outvote.core.harm import most_harmful_first
 from outvote.report import wording
-from outvote.report.page import Page, page_scripts
+from outvote.report.page import Page, embedded, page_scripts, sift_scripts
 from outvote.report.pages.check.twins import twins
 
 Data = dict[str, Any]
 
 CHART_WIDTH, CHART_HEIGHT = 240, 72
 HOTTEST = 4
+MAP_BYTES = 300_000  # of all maps: with the libraries and 500 findings the page stays below 2 MB
 
 
 def page(result: Data) -> Page:
     """All that the template needs, made from a result with only JSON's types in it."""
-    maps = [f for f in result["findings"] if f.get("localization")]
+    findings = most_harmful_first(result["findings"])
+    every = [finding for finding in findings if finding.get("localization")]
+    maps = drawn(every)
     values = {
         "counts": counts(result),
-        "findings": [card(finding) for finding in result["findings"]],
+        "findings": [card(finding) for finding in findings],
         "maps": maps,
+        "unmapped": len(every) - len(maps),
         "matrix": matrix(result),
         "patterns": patterns(result),
         "examples": [example(item) for item in result.get("examples") or []],
         "accuracy": accuracy_columns(result["targets"]),
         "twins": twins(result),
     }
-    return Page(values, page_scripts() if maps else (), map_data(maps))
+    new = [finding for finding in findings if not finding.get("known")]
+    scripts = [*(page_scripts() if maps else ()), *sift_scripts(new)]
+    return Page(values, scripts, map_data(maps))
+
+
+def drawn(findings: list[Data]) -> list[Data]:
+    """Those whose maps the page holds: the most harmful, as far as there is room; one at least."""
+    sizes = accumulate(len(embedded(map_data([finding]))) for finding in findings)
+    held = sum(size <= MAP_BYTES for size in sizes)
+    return findings[: max(1, held)]
 
 
 def map_data(findings: list[Data]) -> list[Data]:
