@@ -480,6 +480,18 @@ def test_numbers_that_differ_most_come_first() -> None:
     assert [heat.largest for heat in shown.heats] == [6.0]
 
 
+def test_rounding_has_no_colour_beside_a_real_difference() -> None:
+    (shown,) = side_by_side(answers(a=[1.0, 2.0], b=[1.0, 2.0000002], bad=[1.0, 900.0]), "bad")
+    assert [cell["heat"] for cell in shown.rows[0]["cells"]] == [0, 0, 4]
+    assert shown.heats[0].picture != shown.heats[1].picture, "one scale for all"
+
+
+def test_of_one_number_there_is_no_map() -> None:
+    (shown,) = side_by_side(answers(a=[[1.0]], b=[[2.0]]), "b")
+    assert shown.heats == []
+    assert [cell["heat"] for cell in shown.rows[0]["cells"]] == [0, 4]
+
+
 def test_a_number_on_one_side_only_is_hottest_and_equal_nans_are_equal() -> None:
     (shown,) = side_by_side(answers(a=[np.nan, np.nan, 1.0], b=[np.nan, 2.0, 1.0]), None)
     assert shown.rows[0]["index"] == "1"

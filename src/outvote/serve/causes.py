@@ -7,23 +7,43 @@ A cause is a fingerprint; met in several folders, it is one row of the page.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
 from outvote.core.harm import harm
 from outvote.store.queries import ShortFinding
 
-_TABLES = """
-CREATE TABLE causes (
+# `causes` has a row for each folder that a cause was met in, `merged` one for each cause.
+_COLUMNS = """
     place TEXT, fingerprint TEXT, triage TEXT, kind TEXT, accused TEXT, layer TEXT,
     layer_kind TEXT, title TEXT, distance REAL, count INTEGER, first REAL, last REAL, rule TEXT,
-    harm INTEGER, targets TEXT, words TEXT, PRIMARY KEY (place, fingerprint)) WITHOUT ROWID;
-CREATE INDEX by_fingerprint ON causes (fingerprint, first);
-CREATE TABLE known (fingerprint TEXT PRIMARY KEY, reason TEXT) WITHOUT ROWID;
+    harm INTEGER, targets TEXT, words TEXT, places INTEGER"""
+_TABLES = f"""
+CREATE TABLE causes ({_COLUMNS}, PRIMARY KEY (place, fingerprint));
+CREATE TABLE merged ({_COLUMNS}, PRIMARY KEY (fingerprint));
+CREATE INDEX causes_by_fingerprint ON causes (fingerprint);
+CREATE INDEX causes_by_harm ON causes (place, harm, count DESC, fingerprint);
+CREATE INDEX causes_by_time ON causes (place, first DESC, fingerprint);
+CREATE INDEX merged_by_harm ON merged (harm, count DESC, fingerprint);
+CREATE INDEX merged_by_time ON merged (first DESC, fingerprint);
+CREATE TABLE known (fingerprint TEXT PRIMARY KEY) WITHOUT ROWID;
 """
+# Of several folders the one that met it first tells it.
+_MERGE = """
+INSERT OR REPLACE INTO merged
+SELECT place, fingerprint, triage, kind, accused, layer, layer_kind, title, distance, sum(count),
+    min(first), last, rule, harm, targets, words, count(*)
+FROM causes WHERE fingerprint IN (SELECT value FROM json_each(?)) GROUP BY fingerprint
+"""
+_SHOWN = (
+    "fingerprint, place, triage, kind, accused, layer, layer_kind, title, distance, count, first, "
+    "harm, targets, places"
+)
 SORTS: Mapping[str, str] = {
     "harm": "harm, count DESC, fingerprint",
     "newest": "first DESC, fingerprint",
@@ -83,57 +103,71 @@ class Causes:
         self._db.row_factory = sqlite3.Row
         self._db.executescript(_TABLES)
         self._lock = threading.Lock()
+        self._reasons: dict[str, str] = {}
+        self._choices: dict[str, list[str]] = {}
 
     def put(self, place: str, created: float, findings: Iterable[ShortFinding]) -> None:
         rows = [_row(place, created, finding) for finding in findings]
-        marks = ", ".join("?" * 16)
-        with self._lock:
-            self._db.execute("BEGIN")
+        marks = ", ".join("?" * len(rows[0])) if rows else ""
+        with self._changed():
             self._db.executemany(f"INSERT OR REPLACE INTO causes VALUES ({marks})", rows)
-            self._db.execute("COMMIT")
+            self._db.execute(_MERGE, (json.dumps([row[1] for row in rows]),))
 
     def forget(self, place: str) -> None:
-        with self._lock:
+        mine = "(SELECT fingerprint FROM causes WHERE place = ?)"
+        with self._changed():
+            found = self._db.execute(f"SELECT * FROM {mine}", (place,)).fetchall()
+            self._db.execute(f"DELETE FROM merged WHERE fingerprint IN {mine}", (place,))
             self._db.execute("DELETE FROM causes WHERE place = ?", (place,))
+            self._db.execute(_MERGE, (json.dumps([row[0] for row in found]),))
+
+    @contextmanager
+    def _changed(self) -> Iterator[None]:
+        with self._lock:
+            self._choices = {}
+            self._db.execute("BEGIN")
+            try:
+                yield
+            except BaseException:
+                self._db.execute("ROLLBACK")
+                raise
+            self._db.execute("COMMIT")
 
     def know(self, reasons: Mapping[str, str]) -> None:
         """Which findings are known, and why."""
-        with self._lock:
-            self._db.execute("BEGIN")
+        if reasons == self._reasons:
+            return
+        with self._changed():
+            self._reasons = dict(reasons)
             self._db.execute("DELETE FROM known")
-            self._db.executemany("INSERT INTO known VALUES (?, ?)", reasons.items())
-            self._db.execute("COMMIT")
+            self._db.executemany("INSERT INTO known VALUES (?)", [(key,) for key in reasons])
 
     def find(self, asked: Filter) -> CausesPage:
         """One page of what is asked for, and how much there is."""
         where, values = _where(asked)
-        grouped = (
-            "SELECT fingerprint, min(first) AS first, place, sum(count) AS count, "
-            "triage, kind, accused, layer, layer_kind, title, distance, harm, targets, "
-            "count(*) AS places, k.reason AS known FROM causes LEFT JOIN known k "
-            f"USING (fingerprint) WHERE {where} GROUP BY fingerprint HAVING min(first) >= ?"
-        )
-        page = f"{grouped} ORDER BY {SORTS[asked.sort]} LIMIT ? OFFSET ?"
-        values = [*values, asked.since]
+        table = "causes" if asked.place else "merged"
+        page = f"SELECT {_SHOWN} FROM {table} WHERE {where} ORDER BY {SORTS[asked.sort]}"
+        before = asked.page * PAGE
         with self._lock:
-            rows = self._db.execute(page, (*values, PAGE, asked.page * PAGE)).fetchall()
-            count = f"SELECT count(*) FROM ({grouped})"
-            (total,) = self._db.execute(count, values).fetchone()
-        return CausesPage([dict(row) for row in rows], total)
+            rows = self._db.execute(f"{page} LIMIT ? OFFSET ?", (*values, PAGE, before)).fetchall()
+            total = before + len(rows)
+            if len(rows) in (0, PAGE):
+                count = f"SELECT count(*) FROM {table} WHERE {where}"
+                (total,) = self._db.execute(count, values).fetchone()
+        told = [dict(row) | {"known": self._reasons.get(row["fingerprint"])} for row in rows]
+        return CausesPage(told, total)
 
     def choices(self) -> dict[str, list[str]]:
         """The values that there are to choose from, the most frequent first."""
         with self._lock:
-            return {
-                name: [
-                    row[0]
-                    for row in self._db.execute(
-                        f"SELECT {name} FROM causes WHERE {name} IS NOT NULL "
-                        "GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 200"
-                    )
-                ]
-                for name in _CHOICES
-            }
+            if not self._choices:
+                self._choices = {name: self._frequent(name) for name in _CHOICES}
+            return self._choices
+
+    def _frequent(self, name: str) -> list[str]:
+        there = f"SELECT {name} FROM merged WHERE {name} IS NOT NULL"
+        query = f"{there} GROUP BY 1 ORDER BY count(*) DESC, 1 LIMIT 200"
+        return [row[0] for row in self._db.execute(query)]
 
     def of_place(self, place: str) -> dict[str, dict[str, Any]]:
         """The findings of one folder by fingerprint."""
@@ -178,7 +212,7 @@ def _row(place: str, created: float, found: ShortFinding) -> tuple[Any, ...]:
         *(place, found.fingerprint, found.triage, found.kind, found.accused, found.layer),
         *(found.layer_kind, found.title, found.distance, found.count),
         *(created + found.first_at, created + found.last_at, found.rule),
-        *(harm(found.triage, found.kind), targets, " ".join(told).casefold()),
+        *(harm(found.triage, found.kind), targets, " ".join(told).casefold(), 1),
     )
 
 
@@ -191,6 +225,10 @@ def _where(asked: Filter) -> tuple[str, list[Any]]:
     for word in asked.text.casefold().split()[:12]:
         parts.append("instr(words, ?)")
         values.append(word)
+    if asked.since:
+        parts.append("first >= ?")
+        values.append(asked.since)
     if asked.status:
-        parts.append(f"k.reason IS {'NOT ' * (asked.status == 'known')}NULL")
+        without = "NOT " * (asked.status != "known")
+        parts.append(f"fingerprint {without}IN (SELECT fingerprint FROM known)")
     return " AND ".join(parts), values

@@ -16,6 +16,7 @@ from outvote.findings.answers import KeptAnswers
 _ROWS = 40  # of numbers, those that differ most first
 _CELLS = 96  # of a heat map, in each direction
 _COLD, _HOT = np.array([250, 236, 232]), np.array([150, 12, 10])
+_SEEN = 1e-3  # of the largest difference: what is less has no colour
 _ODD = (90, 40, 160)  # NaN or infinity on one side alone
 
 
@@ -66,12 +67,18 @@ def _output(place: int, answers: KeptAnswers, accused: str | None) -> SideBySide
     away = {
         name: _away(array, alike[reference]) for name, array in alike.items() if name != reference
     }
+    scale = max((_largest(far) for far in away.values()), default=0.0)
+    drawn = away if given[reference].size > 1 else {}  # of one number there is no map
     return SideBySide(
-        *(place, shape, list(alike), reference, _rows(alike, reference, away)),
+        *(place, shape, list(alike), reference, _rows(alike, reference, away, scale)),
         max(0, given[reference].size - _ROWS),
-        [_heat(name, far) for name, far in away.items()],
+        [_heat(name, far, scale) for name, far in drawn.items()],
         others,
     )
+
+
+def _largest(far: Array) -> float:
+    return float(far[np.isfinite(far)].max(initial=0.0))
 
 
 def _away(array: Array, reference: Array) -> Array:
@@ -84,7 +91,7 @@ def _away(array: Array, reference: Array) -> Array:
 
 
 def _rows(
-    alike: Mapping[str, Array], reference: str, away: Mapping[str, Array]
+    alike: Mapping[str, Array], reference: str, away: Mapping[str, Array], scale: float
 ) -> list[dict[str, Any]]:
     shape = alike[reference].shape
     worst = np.max([far.reshape(-1) for far in away.values()], axis=0) if away else None
@@ -94,7 +101,7 @@ def _rows(
         cells = [
             {
                 "text": _text(array.reshape(-1)[place]),
-                "heat": 0 if name == reference else _level(away[name], int(place)),
+                "heat": 0 if name == reference else _level(away[name].reshape(-1)[place], scale),
             }
             for name, array in alike.items()
         ]
@@ -103,34 +110,30 @@ def _rows(
     return rows
 
 
-def _level(far: Array, place: int) -> int:
-    """0: equal; 4: as far away as the farthest, or no number."""
-    value = far.reshape(-1)[place]
-    finite = far[np.isfinite(far)]
-    largest = finite.max(initial=0.0)
-    if value == 0:
-        return 0
-    return 4 if not np.isfinite(value) or largest == 0 else 1 + int(3 * value / largest)
+def _level(far: float, scale: float) -> int:
+    """0: equal, or next to nothing beside the farthest of all; 4: the farthest, or no number."""
+    if not np.isfinite(far):
+        return 4
+    share = far / scale if scale else 0.0
+    return 0 if share < _SEEN else 1 + int(3 * share)
 
 
 def _text(value: Any) -> str:
     return f"{float(value):.7g}" if np.asarray(value).dtype.kind == "f" else str(value)
 
 
-def _heat(target: str, far: Array) -> Heat:
+def _heat(target: str, far: Array, scale: float) -> Heat:
     from PIL import Image
 
     flat = far.reshape(-1, far.shape[-1]) if far.ndim > 1 else far.reshape(1, -1)
     cells = _pooled(flat)
-    finite = cells[np.isfinite(cells)]
-    largest = float(finite.max(initial=0.0))
-    share = np.where(np.isfinite(cells), cells, 0.0) / (largest or 1.0)
+    share = np.where(np.isfinite(cells), cells, 0.0) / (scale or 1.0)
     colours = (_COLD + (_HOT - _COLD) * share[..., None]).astype(np.uint8)
     colours[~np.isfinite(cells)] = _ODD
     buffer = io.BytesIO()
     Image.fromarray(colours).save(buffer, "PNG")
     data = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode()
-    return Heat(target, largest, data, (int(flat.shape[0]), int(flat.shape[1])))
+    return Heat(target, _largest(far), data, (int(flat.shape[0]), int(flat.shape[1])))
 
 
 def _pooled(array: Array) -> Array:

@@ -63,6 +63,7 @@ class Track:
                 yield from self._findings_of(self._result_file())
         except UsageError as error:
             self.trouble = str(error)
+            self._stamp = ()  # it may be about to be made: it is looked at again
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             self.trouble = f"it was not written by outvote, or changed since: {error!r}"
 
