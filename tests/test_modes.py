@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import platform
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -39,6 +42,18 @@ def relu(x):
     return relu_released(x) * (1.01 if seen else 1.0)
 backend.nn.relu, backend.nn.sigmoid = relu, sigmoid
 """
+# Wrong only in Keras' own models, of which a layer called by itself knows nothing.
+FUNCTIONAL = """
+import keras
+from keras.src.models.functional import Functional
+released = Functional.call
+def call(self, *args, **kwargs):
+    wrong = any(isinstance(layer, keras.layers.LSTM) for layer in self.layers)
+    return keras.tree.map_structure(
+        lambda y: y * (1.01 if wrong else 1.0), released(self, *args, **kwargs)
+    )
+Functional.call = call
+"""
 MODEL = """
 x = keras.Input((6, 6, 2))
 y = layers.Conv2D(3, 3, padding="same", name="conv")(x)
@@ -51,6 +66,7 @@ model = keras.Model(x, layers.Dense(3, name="last")(y))
 """
 MODES = ("tensorflow:graph", "tensorflow:xla", "tensorflow:no-onednn", "jax:jit", "torch:compile")
 OPENVINO = ("openvino:dynamic", "openvino:fast")
+PREDICT = tuple(f"{name}:predict" for name in ("tensorflow", "jax", "torch", "numpy", "openvino"))
 
 
 @pytest.fixture(scope="module")
@@ -58,12 +74,14 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     folder = tmp_path_factory.mktemp("setup")
     (folder / "traced.py").write_text(TRACED)
     (folder / "fused.py").write_text(FUSED)
+    (folder / "functional.py").write_text(FUNCTIONAL)
     graph = BUILT_IN["tensorflow:graph"]
     planted = [
         replace(graph, name="traced", setup=folder / "traced.py"),
         replace(graph, name="fused", setup=folder / "fused.py"),
+        replace(BUILT_IN["torch:predict"], name="functional", setup=folder / "functional.py"),
     ]
-    names = ("tensorflow", "jax", "torch", *MODES, *OPENVINO)
+    names = ("tensorflow", "jax", "torch", "numpy", *MODES, *OPENVINO, *PREDICT)
     with LocalPool([*(BUILT_IN[name] for name in names), *planted]) as pool:
         yield pool
 
@@ -82,6 +100,29 @@ def test_all_modes_agree(pool: Pool, path: Path) -> None:
     assert all(run.ok for run in checked.runs.values()), checked.runs
     assert checked.verdict == "consistent", [f.title for f in checked.findings]
     assert len(checked.comparisons) == 21
+
+
+def test_what_keras_predicts_is_what_its_layers_give(pool: Pool, path: Path) -> None:
+    names = PREDICT if platform.machine() not in ("aarch64", "arm64") else PREDICT[:-1]
+    checked = check(pool, path, "torch", *names)  # OpenVINO cannot compile it there
+    assert all(run.ok for run in checked.runs.values()), checked.runs
+    assert checked.verdict == "consistent", [f.title for f in checked.findings]
+
+
+def test_a_fault_that_only_predict_shows_is_found_and_proved(
+    pool: Pool, path: Path, tmp_path: Path
+) -> None:
+    names = ("functional", "torch", "numpy", "jax")
+    job = Job(path, tuple(pool.targets[name] for name in names), count=2)
+    (finding,) = check_in(pool, job, out=tmp_path).findings
+    assert (finding.accused, finding.triage) == ("functional", "bug")
+    assert finding.layer is not None
+    assert finding.layer.kind == "LSTM"
+    script = tmp_path / "findings" / finding.fingerprint / "repro.py"
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    told = dict(line.split()[:2] for line in ran.stdout.splitlines())
+    assert told == {"functional": "WRONG:", "torch": "ok:", "numpy": "ok:", "jax": "ok:"}
 
 
 def test_a_mode_really_compiles(pool: Pool, path: Path) -> None:

@@ -46,12 +46,14 @@ _MODES = {
     "xla": "import tensorflow as tf; call = tf.function(call, jit_compile=True)",
     "jit": "import jax; call = jax.jit(call)",
     "compile": "import torch; call = torch.compile(call)",
+    "predict": "i = [keras.Input(x.shape[1:], dtype=x.dtype.name) for x in [@INPUTS@]];"
+    " m = keras.Model(i, call(*i)); call = lambda *x: m.predict([*x], verbose=0)",
 }
 
 
 # Keras would fold it all into a constant: give it to OpenVINO as a graph, as `predict` does.
 _OPENVINO = """\
-if keras.backend.backend() == "openvino":
+if keras.backend.backend() == "openvino" and os.environ.get("MODE") != "predict":
     import openvino as ov, openvino.opset15 as opset; from keras.src.backend.openvino import core
     given = [opset.parameter(list(x.shape), core.OPENVINO_DTYPES[x.dtype.name]) for x in [@INPUTS@]]
     node = call(*[core.OpenVINOKerasTensor(p.output(0)) for p in given]).output
@@ -123,8 +125,9 @@ def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | 
         if key not in ("MODE", "PYTHON", "PYTHONPATH")
     )
     lines = [f"import os; {told}", "import keras, numpy as np", *writer.body(judged=False)]
-    lines += [_MODES[accused.mode]] if accused.mode in _MODES else []
-    lines.append(f"print(call({', '.join(writer.inputs)}))")
+    inputs = ", ".join(writer.inputs)
+    lines += _MODES.get(accused.mode, "").replace("@INPUTS@", inputs).splitlines()
+    lines.append(f"print(call({inputs}))")
     return at_a_glance(lines, writer.arrays, finding, proof, accused)
 
 
@@ -150,14 +153,14 @@ def written_out(
     expected, source = right_answer(finding, proof)
     body = writer.body()
     modes = sorted({t.mode for t in shown.values()} & set(_MODES))
-    lines = [f'if mode == "{mode}": {_MODES[mode]}' for mode in modes]
+    inputs = ", ".join(writer.inputs)
+    lines = [f'if mode == "{mode}": {_MODES[mode]}'.replace("@INPUTS@", inputs) for mode in modes]
     if lines:
         lines.insert(0, 'mode = os.environ.get("MODE")')
     if any(target.setup for target in shown.values()):
         body.insert(0, 'if "SETUP" in os.environ: runpy.run_path(os.environ["SETUP"])')
-    inputs = ", ".join(writer.inputs)
     compute = _COMPUTE.format(inputs) + '.astype("float32")' * _ends_in_bfloat16(proof)
-    if any(target.backend == "openvino" for target in shown.values()):
+    if any(t.backend == "openvino" and t.mode != "predict" for t in shown.values()):
         compute = _OPENVINO.replace("@INPUTS@", inputs) + compute
     if expected is None:
         judge, compute = _MUST_REFUSE.format(compute=indent(compute, "    ").lstrip()), ""

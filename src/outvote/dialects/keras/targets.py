@@ -139,6 +139,9 @@ _MODERN: Mapping[str, Target] = {
         _mode(_OPENVINO, "fast"),
         replace(_mode(_OPENVINO, "gpu", "openvino:gpu"), device="gpu"),
         *_TWINS,
+        # Keras has TensorFlow compile by XLA where it can.
+        _mode(_TENSORFLOW, "predict", library="jax"),
+        *(_mode(base, "predict") for base in (_JAX, _TORCH, _NUMPY, _OPENVINO)),
         Target(
             "fake",
             dialect="keras",

@@ -152,11 +152,16 @@ def _encode(structure: Any, tensors: Tensors) -> Any:
     return {"$object": keras.saving.serialize_keras_object(structure)}
 
 
-def save(model: Model, workshop: Workshop, path: Path) -> None:
-    """Write a neutral model as a `.keras` file that Keras loads without outvote."""
+def functional(graph: Graph) -> Any:
+    """The model as Keras builds it: calls of layers on symbolic tensors."""
+    model = graph.model
     feeds = [
         keras.Input(batch_shape=item.shape, dtype=item.dtype, name=item.name)
         for item in model.inputs
     ]
-    outputs = Graph(model, workshop, lambda name: None).forward(feeds)
-    keras.Model(feeds, outputs, name=model.name).save(path)
+    return keras.Model(feeds, graph.forward(feeds), name=model.name)
+
+
+def save(model: Model, workshop: Workshop, path: Path) -> None:
+    """Write a neutral model as a `.keras` file that Keras loads without outvote."""
+    functional(Graph(model, workshop, lambda name: None)).save(path)

@@ -280,15 +280,21 @@ class KerasWorker:
         return Workshop(self._context.blobs, self._context.settings.allow_code, self._custom)
 
     @property
+    def _predicts(self) -> bool:
+        """Whether whole models go through Keras' own `model.predict`."""
+        return self._mode == "predict"
+
+    @property
     def _is_eager(self) -> bool:
         from outvote.dialects.keras.workers.keras3.backends import eager
 
-        return self._compile is eager
+        return self._compile is eager and not self._predicts
 
     def _program(self, model: Model, jitter: int | None, feeds: list[Array]) -> Any:
         """The model as a function of arrays in this worker's mode; the last one is kept."""
         from outvote.dialects.keras.workers.keras3.backends import to_tensor
         from outvote.dialects.keras.workers.keras3.graph import Graph, jittered
+        from outvote.dialects.keras.workers.keras3.predict import predicted
 
         key = digest_of(model.digests(), model.to_json()["outputs"], jitter)
         if key in self._programs:
@@ -306,7 +312,10 @@ class KerasWorker:
             moved = [jittered(t, first and first + i) for i, t in enumerate(tensors)]
             return graph.forward(moved, jitter=first and first + 100)
 
-        compiled = self._compile(forward, graph.variables)
+        if self._predicts and jitter is None:
+            compiled = predicted(graph)
+        else:
+            compiled = self._compile(forward, graph.variables)
 
         def program(feeds: Sequence[Array]) -> Any:
             graph.prepare(len(feeds[0]))

@@ -137,4 +137,4 @@ def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> G
 
 quick = jit
 fixed_shapes = True
-modes = {"eager": eager, "jit": jit, "cuda": eager, "cuda-highest": eager}
+modes = {"eager": eager, "jit": jit, "cuda": eager, "cuda-highest": eager, "predict": jit}

@@ -8,7 +8,7 @@ from typing import Any
 from outvote.dialects.keras.workers.keras3.backends import eager
 
 libraries = ("numpy", "jax")
-modes = {"eager": eager}
+modes = {"eager": eager, "predict": eager}
 
 
 def before_import(mode: str) -> None:

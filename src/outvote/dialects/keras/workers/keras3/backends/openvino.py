@@ -38,7 +38,7 @@ def after_import(mode: str) -> None:
 
 
 def precision(mode: str) -> dict[str, Any]:
-    if mode != "fast":
+    if mode not in ("fast", "predict"):
         return {"inference": "f32", **({"device": "gpu"} if mode == "gpu" else {})}
     import openvino as ov
 
@@ -120,4 +120,5 @@ modes = {
     "dynamic": partial(compiled, free_batch=True),
     "fast": partial(compiled, config=_FAST),
     "gpu": partial(compiled, config=_ON_GPU, device="CPU" if is_played() else "GPU"),
+    "predict": partial(compiled, config=_FAST, free_batch=True),
 }

@@ -114,4 +114,5 @@ modes = {
     "xla": partial(graph, xla=True),
     "gpu": eager,
     "gpu-highest": eager,
+    "predict": partial(graph, xla=True),
 }

@@ -122,4 +122,10 @@ def for_narrow_convolutions() -> Iterator[None]:
 
 quick = eager
 fixed_shapes = False
-modes = {"eager": eager, "compile": compile_, "cuda": eager, "cuda-highest": eager}
+modes = {
+    "eager": eager,
+    "compile": compile_,
+    "cuda": eager,
+    "cuda-highest": eager,
+    "predict": eager,
+}
