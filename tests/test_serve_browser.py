@@ -91,6 +91,17 @@ def test_runs_are_listed_with_their_state(browser: Browser, served: Served) -> N
     assert log(browser, "browser") == []
 
 
+def test_every_page_is_a_click_away(browser: Browser, served: Served) -> None:
+    go(browser, served)
+    for name in ("Findings", "Models", "Compare", "Runs"):
+        link = browser.find_element(By.LINK_TEXT, name)
+        box = "const b = arguments[0].getBoundingClientRect();"
+        seen = "return document.elementFromPoint(b.x + b.width / 2, b.y + b.height / 2)"
+        assert browser.execute_script(f"{box} {seen} === arguments[0]", link), f"{name} is hidden"
+        link.click()
+        wait(browser, f"document.querySelector('[aria-current]').textContent == '{name}'")
+
+
 def test_a_campaign_shows_rates_rules_targets_and_findings(
     browser: Browser,
     served: Served,

@@ -13,7 +13,7 @@ document.addEventListener("keydown", (event) => {
     j: () => rows[Math.min(at + 1, rows.length - 1)]?.focus(),
     k: () => rows[Math.max(at - 1, 0)]?.focus(),
   };
-  const page = document.querySelectorAll(".bar nav a")[Number(event.key) - 1];
+  const page = document.querySelectorAll(".masthead nav a")[Number(event.key) - 1];
   if (keys[event.key]) keys[event.key]();
   else if (page) page.click();
   else return;
