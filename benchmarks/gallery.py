@@ -64,7 +64,7 @@ def _workbench(browser: webdriver.Chrome, folder: Path) -> None:
     served = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert served.stdout is not None
     address = served.stdout.readline().split()[-1]
-    browser.set_window_size(1280, 1000)
+    browser.set_window_size(1280, 1280)
     browser.get(f"{address}finding/{finding.name}")
     WebDriverWait(browser, 60).until(_drawn)
     browser.save_screenshot(str(IMAGES / "workbench.png"))
@@ -76,7 +76,7 @@ def _workbench(browser: webdriver.Chrome, folder: Path) -> None:
 def _smaller(path: Path) -> None:
     """The picture with a palette: a page has few colours."""
     with Image.open(path) as picture:
-        picture.convert("RGB").quantize(96).save(path, optimize=True)
+        picture.convert("RGB").quantize(64).save(path, optimize=True)
 
 
 def _drawn(browser: webdriver.Chrome) -> bool:
