@@ -103,8 +103,10 @@ def check_clean(pool: Pool, path: Path, folder: Path) -> tuple[str, list[Finding
     """What a check of one file says on the released targets: the verdict, and its bugs."""
     model = exported(path, folder) if path.suffix == ".keras" else path
     targets = tuple(BUILT_IN[name] for name in DEFAULT)
+    job = Job(model, targets, count=_COUNT, limits=LIMITS)
     data = inputs_beside(path, folder)
-    job = Job(model, targets, data=data, count=_COUNT, limits=LIMITS)
+    if data is not None:
+        job = Job(model, targets, data=data, limits=LIMITS)
     checked = check_in(pool, job)
     return checked.verdict, [f for f in checked.findings if f.triage == "bug"]
 

@@ -365,3 +365,10 @@ def test_noise_is_measured_closely_where_no_layer_alone_is_to_blame(
     (finding,) = check_with(fake_model, fake_data, *targets, settings=settings).findings
     assert finding.accused == "bad"
     assert asked == rounds
+
+
+def test_a_number_among_the_data_is_refused_as_it_is(fake_model: Path, tmp_path: Path) -> None:
+    data = tmp_path / "number.npz"
+    np.savez(data, allow_pickle=False, x0=np.float32(1))
+    with pytest.raises(UsageError, match="shape"):
+        check_with(fake_model, data, fake("a"), fake("b"), count=2)

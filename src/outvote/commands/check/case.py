@@ -35,7 +35,7 @@ def _data(job: Job, model: Model, arrays: Mapping[str, Array] | None) -> Data:
         return random_data(model, job.count or _RANDOM_INPUTS, job.seed)
     source = str(job.data) if isinstance(job.data, Path) else "arrays"
     if job.count is not None:
-        arrays = {name: array[: job.count] for name, array in arrays.items()}
+        arrays = {n: array[: job.count] if array.ndim else array for n, array in arrays.items()}
     return fit(arrays, model, source, job.allow_nan, job.allow_empty)
 
 
