@@ -88,8 +88,8 @@ def shows(one: Found) -> bool:
     except subprocess.TimeoutExpired:  # as it must where a target hangs
         return bool(one["kind"] == "hang")
     told = {line.split()[0]: line for line in done.stdout.splitlines() if line.strip()}
-    wrong = [name for name, line in told.items() if "WRONG" in line]
-    good = one["accused"] in wrong and len(wrong) < len(told)
+    right = [name for name, line in told.items() if " ok:" in line]
+    good = done.returncode != 0 and bool(right) and one["accused"] not in right
     if not good:
         print(f"{name_of(one)}: GONE\n{done.stdout}{done.stderr[-500:]}", flush=True)
     return good

@@ -37,8 +37,8 @@ import json, os, runpy, signal, sys, time
 import numpy, onnx
 if sys.argv[1] != "reference":
     __import__(sys.argv[1])
-os.environ.update(RUNTIME=sys.argv[1], TARGET=sys.argv[1], LEVEL="ORT_DISABLE_ALL")
-for path in sys.argv[2:]:
+os.environ.update(RUNTIME=sys.argv[1], TARGET=sys.argv[2], LEVEL="ORT_DISABLE_ALL")
+for path in sys.argv[3:]:
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -102,7 +102,7 @@ def _line(ends: Mapping[str, str]) -> str:
 def ends_in(release: Path, who: str, scripts: Sequence[Path]) -> dict[str, tuple[str, int]]:
     """What every script says of one release, and its exit code."""
     env = {**os.environ, "PYTHONPATH": str(release)}
-    command = [sys.executable, "-c", _RUN, RUNTIMES[who], *map(str, scripts)]
+    command = [sys.executable, "-c", _RUN, RUNTIMES[who], who, *map(str, scripts)]
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     if done.returncode:
         print(f"{release.name}: {done.stderr.strip().splitlines()[-1:]}", flush=True)

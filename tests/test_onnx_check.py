@@ -138,7 +138,7 @@ def test_a_script_at_a_glance_prints_what_a_runtime_gives(pool: Pool, tmp_path: 
     targets = {t.name: t for t in (*HONEST, PLANTED)}
     assert short(finding, targets, pool) is None  # a setup script is not at a glance
     assert finding.proof is not None
-    for name in ("onnxruntime", "openvino:onnx", "onnx-reference"):
+    for name in ("onnxruntime", "openvino:onnx", "opencv", "onnx-reference"):
         text = short(finding.but(accused=name), targets, pool)
         assert text is not None
         assert len(text.splitlines()) <= SHORT

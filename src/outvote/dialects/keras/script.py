@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from textwrap import indent
 from typing import Any
 
 import numpy as np
 
 from outvote.bench.bench import Bench
-from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.cuts import owned
 from outvote.core.dtypes import asks_for
@@ -32,6 +30,9 @@ from outvote.triage.plain import written
 from outvote.triage.scripts import (
     ScriptArrays,
     at_a_glance,
+    first_in_process,
+    in_processes,
+    judging,
     started_by,
     table_of,
     transformations,
@@ -39,7 +40,6 @@ from outvote.triage.scripts import (
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _TWINS = Path(__file__).parent / "workers" / "twins"
-_LINE = 90
 _FEW = 8  # numbers of a weight that are written as a plain list
 _MODES = {
     "graph": "import tensorflow as tf; call = tf.function(call)",
@@ -65,17 +65,6 @@ else:
 _COMPUTE = (
     "y = np.asarray(keras.ops.convert_to_numpy(call(*map(keras.ops.convert_to_tensor, [{}]))))"
 )
-_JUDGE = """\
-right = (y.shape, y.dtype) == (EXPECTED.shape, EXPECTED.dtype)
-right = right and np.allclose(y, EXPECTED, rtol=0, atol={atol:.2g}, equal_nan=True)
-sys.exit(print("ok:" if right else "WRONG:", y.dtype, y.shape, y.ravel()[:6]) or not right)"""
-_MUST_REFUSE = """\
-try:
-    {compute}
-except Exception as error:
-    sys.exit(print("ok:", error))
-sys.exit(print("WRONG:", y.dtype, y.shape, y.ravel()[:6]) or 1)"""
-
 # A stateful layer begins every call with zeros, as it did on the targets.
 _FORGET = (
     "for part in {layer}._flatten_layers():"
@@ -151,47 +140,25 @@ def written_out(
     shown = _shown(finding, proof, targets)
     writer = _Writer(proof.specimen, defaults, blobs)
     expected, source = right_answer(finding, proof)
-    body = writer.body()
     modes = sorted({t.mode for t in shown.values()} & set(_MODES))
     inputs = ", ".join(writer.inputs)
     lines = [f'if mode == "{mode}": {_MODES[mode]}'.replace("@INPUTS@", inputs) for mode in modes]
     if lines:
         lines.insert(0, 'mode = os.environ.get("MODE")')
-    if any(target.setup for target in shown.values()):
-        body.insert(0, 'if "SETUP" in os.environ: runpy.run_path(os.environ["SETUP"])')
+    body = ["import keras", *first_in_process(shown.values()), *writer.body(), *lines]
     compute = _COMPUTE.format(inputs) + '.astype("float32")' * _ends_in_bfloat16(proof)
     if any(t.backend == "openvino" and t.mode != "predict" for t in shown.values()):
         compute = _OPENVINO.replace("@INPUTS@", inputs) + compute
-    if expected is None:
-        judge, compute = _MUST_REFUSE.format(compute=indent(compute, "    ").lstrip()), ""
-    else:
-        judge = _JUDGE.format(atol=_atol(expected, proof.observed.tolerance))
-    told_targets = _environments(shown, asks_for(proof.specimen.model, "float64"))
-    text = filled(
-        _TEMPLATES / "proof.py.txt",
-        {
-            "TITLE": one_line(finding.title),
-            "SOURCE": one_line(source),
-            "TARGETS": told_targets,
-            "EXPECTED": writer.arrays.source(expected) if expected is not None else "None",
-            "BODY": "\n".join(body),
-            "MODES": "\n".join(lines),
-            "COMPUTE": compute,
-            "JUDGE": judge,
-        },
+    text = in_processes(
+        finding.title,
+        "keras and numpy",
+        "KERAS_BACKEND",
+        _environments(shown, asks_for(proof.specimen.model, "float64")),
+        (writer.arrays.source(expected) if expected is not None else "None", source),
+        [*body, *judging(compute, expected, proof.observed.tolerance)],
     )
     writer.arrays.save(folder)
-    if "SETUP" not in told_targets:
-        text = text.replace("import os, runpy, subprocess", "import os, subprocess")
-    kept = [line for line in text.splitlines() if line]  # a part that is not needed
-    return "\n".join(kept) + "\n"
-
-
-def _atol(expected: Array, tolerance: float) -> float:
-    """How far a right answer may be off, for the largest number in it."""
-    sizes = np.abs(np.asarray(expected, np.float64))
-    largest = float(np.max(sizes, initial=1e-30, where=np.isfinite(sizes)))
-    return max(tolerance, 1e-12) * largest
+    return text
 
 
 def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
@@ -252,8 +219,6 @@ def _environments(targets: Mapping[str, Target], wide: bool) -> str:
     if all({**env, **more} == {"KERAS_BACKEND": name, **more} for name, env in found.items()):
         added = "".join(f', "{key}": "{value}"' for key, value in more.items())
         return f'{{name: {{"KERAS_BACKEND": name{added}}} for name in {tuple(found)!r}}}'
-    if len(repr(found)) < _LINE:
-        return repr(found)
     return table_of(found)
 
 
@@ -269,8 +234,6 @@ def _environment(target: Target, wide: bool) -> dict[str, str]:
         env["TF_ENABLE_ONEDNN_OPTS"] = "0"
     if target.backend == "jax" and wide:
         env["JAX_ENABLE_X64"] = "1"
-    if target.path:
-        env["PYTHONPATH"] = ":".join(str(path) for path in target.path)
     return {**env, **started_by(target)}
 
 

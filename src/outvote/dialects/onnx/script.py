@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from textwrap import indent
 
-import numpy as np
-
-from outvote.core.arrays import Array
-from outvote.core.blobs import BlobStore
-from outvote.core.model import REF, Input, Json, Layer, Model, Ref
-from outvote.core.source import filled, keywords, literal, one_line
+from outvote.core.arrays import TEXT, Array
+from outvote.core.outputs import Outputs
+from outvote.core.source import filled, one_line
 from outvote.core.target import Target
 from outvote.dialects.onnx.nouns.devices import ON_CUDA
-from outvote.dialects.onnx.nouns.node import WEIGHT, operator_of, origin_of, tensors_of
-from outvote.dialects.onnx.nouns.types import CODES, is_narrow
+from outvote.dialects.onnx.nouns.types import is_narrow
+from outvote.dialects.onnx.source import GraphSource, Unwritable
 from outvote.findings.answer import right_answer
 from outvote.findings.finding import Finding, Proof
 from outvote.localize.isolated import Fault
@@ -24,13 +21,15 @@ from outvote.run.pool import Pool
 from outvote.triage.scripts import (
     ScriptArrays,
     at_a_glance,
-    runners,
+    first_in_process,
+    in_processes,
+    judging,
+    right_if,
     started_by,
     table_of,
-    transformations,
 )
 
-_TEMPLATES = Path(__file__).parent / "templates"  # repro.py, and how each runtime runs a graph
+_TEMPLATES = Path(__file__).parent / "templates"  # a script, and how each runtime finds `y`
 _TWINS = Path(__file__).parent / "workers" / "twins"
 _LEVELS = {
     "eager": "ORT_DISABLE_ALL",
@@ -38,58 +37,83 @@ _LEVELS = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
-_FROM_FILE = """\
-model = onnx.load(os.path.join(os.path.dirname(__file__), "model.onnx"))
-with np.load(os.path.join(os.path.dirname(__file__), "inputs.npz")) as file:
-    x = [file[name] for name in file.files]"""
-
-
-# How a runtime is called by hand: as the targets do, and nothing else.
-_AT_A_GLANCE = {
-    "onnxruntime": """\
-import onnxruntime as ort; options = ort.SessionOptions()
-options.graph_optimization_level = ort.GraphOptimizationLevel.@LEVEL@
-print(ort.InferenceSession(model.SerializeToString(), options).run(None, {@FEEDS@})[0])""",
-    "openvino": """\
-import openvino; read = openvino.Core().read_model(model.SerializeToString())
-run = openvino.compile_model(read, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-print(run({@FEEDS@})[0])""",
-    "reference": "print(onnx.reference.ReferenceEvaluator(model).run(None, {@FEEDS@})[0])",
-}
-
-
-class _Unwritable(Exception):  # noqa: N818 - a limit of the script, not an error
-    """The graph holds what cannot be typed: sub-graphs, functions, types that NumPy lacks."""
+_IMPORTS = "import onnx, onnx.reference; from onnx import helper, numpy_helper"
+_FROM_FILE = [
+    "folder = os.path.dirname(os.path.abspath(__file__))",
+    'model = onnx.load(os.path.join(folder, "model.onnx"))',
+    "names = [item.name for item in model.graph.input]",
+    'feeds = dict(zip(names, np.load(os.path.join(folder, "inputs.npz")).values()))',
+]
+# Texts are held against each other as numbers, which `as_numbers` of core/arrays.py makes of them.
+_TEXTS = """
+import hashlib; codes = [hashlib.sha256(str(text).encode()).digest()[:6] for text in y.ravel()]
+y = np.array([int.from_bytes(code, "big") for code in codes], "int64").reshape(y.shape)"""
 
 
 def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: Path) -> str | None:
     """The text of repro.py; arrays too long to be written out go to arrays.npz beside it."""
     proof = finding.proof
-    if proof is None:
+    if proof is None or _has_narrow_types(proof):
         return None
-    writer = _Writer(proof.specimen.model, proof.specimen.inputs, pool.blobs)
+    shown = _shown(finding, proof, targets)
+    graph = _graph_source(finding, proof, shown, pool)
     try:
-        body, inputs = writer.body(), ", ".join(writer.inputs)
-    except _Unwritable:
-        if _is_narrow(proof.specimen.model):
-            return None
-        body, inputs = _FROM_FILE.splitlines(), "*x"
-    expected, source = right_answer(finding, proof)
-    text = _filled(
+        body = graph.lines()
+    except Unwritable:
+        body = _FROM_FILE
+    claim = _Claim(
         finding.title,
-        _shown(finding, proof, targets),
-        body,
-        inputs,
-        writer.arrays.source(expected) if expected is not None else "None",
-        source,
-        max(proof.observed.tolerance, 1e-12),
+        *right_answer(finding, proof),
+        proof.observed.tolerance,
+        TEXT in _given_types(proof),
+        proof.observed.outputs,
     )
-    writer.arrays.save(folder)
+    text = claim.text(shown, body, graph.arrays)
+    graph.arrays.save(folder)
+    return text
+
+
+def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
+    """For one runtime as it is; a transformation, a setup script or a sub-graph takes more."""
+    proof, accused = finding.proof, targets.get(finding.accused or "")
+    if proof is None or accused is None or accused.setup or accused.original or accused.device:
+        return None
+    graph = _graph_source(finding, proof, {accused.name: accused}, pool, compact=True)
+    try:
+        body = graph.lines()
+    except Unwritable:
+        return None
+    *before, last = _run_by(accused, _first_of(proof.observed.outputs, accused)).split("\n")
+    lines = [
+        f"import numpy as np; {_IMPORTS}",
+        *body,
+        *before,
+        f"print({last.removeprefix('y = ')})",
+    ]
+    return at_a_glance(lines, graph.arrays, finding, proof, accused)
+
+
+def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
+    """A script that runs the model file in the folder on the targets that took part."""
+    shown = {n: t for n, t in targets.items() if n in (*fault.outputs, *fault.failures)}
+    names = [n for n in (fault.vote.majority or fault.outputs) if n in fault.outputs]
+    right = fault.outputs[names[0]] if names else None
+    arrays = ScriptArrays()
+    claim = _Claim(
+        f"{fault.layer.kind} node {fault.layer.name!r}",
+        right.arrays[0] if right else None,
+        ", ".join(names) or "nobody: the others refuse it",
+        float(fault.tolerance),
+        right is not None and right.dtypes[0] == TEXT,
+        fault.outputs,
+    )
+    text = claim.text(shown, _FROM_FILE, arrays)
+    arrays.save(folder)
     return text
 
 
 def _shown(finding: Finding, proof: Proof, targets: Mapping[str, Target]) -> dict[str, Target]:
-    """The accused, and of those who are right the one that takes the fewest lines.
+    """One of those who are right, the one that takes the fewest lines, and the accused.
 
     Everybody who took part where nobody is accused, or a twin, whose original is its only witness.
     """
@@ -97,194 +121,135 @@ def _shown(finding: Finding, proof: Proof, targets: Mapping[str, Target]) -> dic
     right = [n for n in names if n not in finding.targets and not targets[n].original]
     if finding.accused not in names or finding.triage != "bug" or not right:
         return {n: targets[n] for n in names}
-    lines = {n: _template(targets[n].worker).count("\n") for n in right}
-    return {n: targets[n] for n in (finding.accused, min(right, key=lines.__getitem__))}
+    lines = {n: _template(targets[n].worker).read_text(encoding="utf-8").count("\n") for n in right}
+    return {n: targets[n] for n in (min(right, key=lines.__getitem__), finding.accused)}
 
 
-def _template(worker: str) -> str:
-    return (_TEMPLATES / f"{worker}.py.txt").read_text(encoding="utf-8")
-
-
-def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
-    """For one runtime as it is; a transformation, a setup script or a sub-graph takes more."""
-    proof, accused = finding.proof, targets.get(finding.accused or "")
-    if proof is None or accused is None or accused.worker not in _AT_A_GLANCE:
-        return None
-    if accused.setup or accused.device:
-        return None
-    writer = _Writer(proof.specimen.model, proof.specimen.inputs, pool.blobs, compact=True)
-    try:
-        body = writer.body()
-    except _Unwritable:
-        return None
-    feeds = ", ".join(f'"{name}": {name}' for name in writer.inputs)
-    level = _LEVELS.get(accused.mode, "")
-    lines = [
-        "import numpy as np, onnx, onnx.reference",
-        "from onnx import helper, numpy_helper",
-        *body,
-        *_AT_A_GLANCE[accused.worker]
-        .replace("@FEEDS@", feeds)
-        .replace("@LEVEL@", level)
-        .split("\n"),
-    ]
-    return at_a_glance(lines, writer.arrays, finding, proof, accused)
-
-
-def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
-    """A script that runs the model file in the folder on the targets that took part."""
-    shown = {n: t for n, t in targets.items() if n in (*fault.outputs, *fault.failures)}
-    names = [n for n in (fault.vote.majority or fault.outputs) if n in fault.outputs]
-    writer = _Writer(None, (), None)
-    told = writer.arrays.source(fault.outputs[names[0]].arrays[0]) if names else "None"
-    writer.arrays.save(folder)
-    title = f"{fault.layer.kind} node {fault.layer.name!r}"
-    source = f"{', '.join(names)}" or "nobody: the others refuse it"
-    return _filled(
-        title, shown, _FROM_FILE.splitlines(), "*x", told, source, float(fault.tolerance)
-    )
-
-
-def _filled(
-    title: str,
+def _graph_source(
+    finding: Finding,
+    proof: Proof,
     shown: Mapping[str, Target],
-    body: Sequence[str],
-    inputs: str,
-    expected: str,
-    source: str,
-    tolerance: float,
-) -> str:
-    kinds = [target.worker for target in shown.values()]
-    return filled(
-        _TEMPLATES / "repro.py.txt",
-        {
-            "TITLE": one_line(title),
-            "TARGETS": table_of({n: _environment(n, target) for n, target in shown.items()}),
-            "EXPECTED": expected,
-            "SOURCE": one_line(source),
-            "BODY": "\n    ".join(body),
-            "INPUTS": inputs,
-            "RUNNERS": runners(_TEMPLATES, kinds, _transformations(shown.values())),
-            "OUTPUT": "0",
-            "TOLERANCE": f"{tolerance:.2g}",
-        },
-    )
+    pool: Pool,
+    compact: bool = False,
+) -> GraphSource:
+    """OpenCV has to be told of outputs, OpenVINO is told no sizes where they are to be free."""
+    told: Sequence[Array] = ()
+    answer, _ = right_answer(finding, proof)
+    if answer is not None and any(target.worker == "opencv" for target in shown.values()):
+        seen = proof.observed
+        right = [n for n in (seen.vote.majority or seen.outputs) if n in seen.outputs]
+        told = (answer, *(seen.outputs[right[0]].arrays[1:] if right else ()))
+    free = any(target.mode == "dynamic" for target in shown.values())
+    specimen = proof.specimen
+    return GraphSource(specimen.model, specimen.inputs, pool.blobs, told, free, compact)
 
 
-def _transformations(targets: Iterable[Target]) -> list[str]:
-    names = (target.mode for target in targets if target.original)
-    return transformations({name: _TWINS / f"{name}.py" for name in names})
+def _has_narrow_types(proof: Proof) -> bool:
+    """Whether NumPy lacks the type of an input, or of what is compared."""
+    fed = [item.dtype for item in proof.specimen.model.inputs]
+    return any(map(is_narrow, (*fed, *_given_types(proof))))
 
 
-def _environment(name: str, target: Target) -> dict[str, str]:
-    env = {"TARGET": name, "RUNTIME": target.worker, **target.env, **started_by(target)}
-    if target.worker == "onnxruntime":
-        env["LEVEL"] = _LEVELS.get(target.mode, _LEVELS["eager"])
-    if target.mode in ON_CUDA:
-        env |= {"PROVIDER": "CUDAExecutionProvider", **ON_CUDA[target.mode]}
-    if target.worker == "openvino" and target.device:
-        env["DEVICE"] = "GPU"
-    if target.original:
-        env["TWIN"] = target.mode
-    if target.mode == "fast":
-        env["FAST"] = "1"
-    return env
+def _given_types(proof: Proof) -> list[str]:
+    return [found.dtypes[0] for found in proof.observed.outputs.values() if found.dtypes]
 
 
-def _is_narrow(model: Model) -> bool:
-    return any(is_narrow(item.dtype) for item in model.inputs)
+def _template(worker: str) -> Path:
+    return _TEMPLATES / f"{worker}.py.txt"
 
 
-@dataclass
-class _Writer:
-    """The lines that build a graph.
+def _first_of(outputs: Mapping[str, Outputs], target: Target) -> Array | None:
+    found = outputs.get(target.name)
+    return found.arrays[0] if found and found.arrays else None
 
-    Names come from a file that nobody vouches for: tensors and constants are numbered.
+
+def _run_by(target: Target, gave: Array | None) -> str:
+    """The lines that set `y` to what a target makes of `model` and `feeds`."""
+    twin = (_TWINS / f"{target.mode}.py").read_text(encoding="utf-8") if target.original else ""
+    pinned = {} if target.mode == "fast" else {"INFERENCE_PRECISION_HINT": "f32"}
+    marks = {
+        "LEVEL": _LEVELS.get(target.mode, _LEVELS["eager"]),
+        "PROVIDER": f"{'CUDA' if target.device else 'CPU'}ExecutionProvider",
+        "DEVICE": "GPU" if target.device else "CPU",
+        "PRECISION": repr(pinned),
+        "TWIN": repr(twin),
+        "FIT": _fit(gave),
+    }
+    return filled(_template(target.worker), marks).rstrip("\n")
+
+
+def _fit(gave: Array | None) -> str:
+    """What OpenCV has not: numbers without a dimension and, going out, float16 and truth values.
+
+    Its worker makes them of what comes out, so they are in what it gave.
     """
+    if gave is None:
+        return ""
+    typed = f'.astype("{gave.dtype}")' if gave.dtype.name in ("float16", "bool") else ""
+    return typed + ("" if gave.ndim else ".reshape(())")
 
-    model: Model | None
-    given: Sequence[Array]
-    blobs: BlobStore | None
-    compact: bool = False  # one line for a list
-    arrays: ScriptArrays = field(default_factory=ScriptArrays)
-    _names: dict[Ref, str] = field(default_factory=dict)
-    _constants: list[str] = field(default_factory=list)
 
-    @property
-    def inputs(self) -> list[str]:
-        return [f"x{i}" for i in range(len(self.given))]
+@dataclass(frozen=True)
+class _Claim:
+    """What a script shows: which answer is right, by whom, how closely, and who gave which."""
 
-    def body(self) -> list[str]:
-        assert self.model is not None
-        model = self.model
-        lines = [
-            f"{n} = {self.arrays.source(a)}" for n, a in zip(self.inputs, self.given, strict=True)
+    title: str
+    expected: Array | None  # None: a right target refuses
+    source: str
+    tolerance: float
+    is_text: bool
+    given: Mapping[str, Outputs]  # by target; others fail
+
+    def text(self, shown: Mapping[str, Target], body: Sequence[str], arrays: ScriptArrays) -> str:
+        """In one process, if nobody needs one of its own; who fails comes last there."""
+        written = "None" if self.expected is None else arrays.source(self.expected)
+        failing = [name for name in shown if name not in self.given]
+        if self.expected is None or len(failing) > 1 or any(map(_needs_process, shown.values())):
+            return self._in_processes(shown, body, written)
+        return filled(
+            _TEMPLATES / "plain.py.txt",
+            {
+                "TITLE": one_line(self.title),
+                "EXPECTED": written,
+                "SOURCE": one_line(self.source),
+                "BODY": "\n".join(body),
+                "RIGHT": "\n    ".join(right_if(self.expected, self.tolerance)),
+                "RUNS": "\n".join(self._runs(sorted(shown.items(), key=lambda x: x[0] in failing))),
+            },
+        )
+
+    def _runs(self, shown: Sequence[tuple[str, Target]]) -> list[str]:
+        lines = []
+        for place, (name, target) in enumerate(shown):
+            verdict = f"judge({name!r}, y)" + (" or wrong" if place else "")
+            end = place == len(shown) - 1
+            lines += [self._run_by(target), f"sys.exit({verdict})" if end else f"wrong = {verdict}"]
+        return lines
+
+    def _run_by(self, target: Target) -> str:
+        return _run_by(target, _first_of(self.given, target)) + (_TEXTS if self.is_text else "")
+
+    def _in_processes(self, shown: Mapping[str, Target], body: Sequence[str], written: str) -> str:
+        told = {
+            n: {"TARGET": n, **ON_CUDA.get(t.mode, {}), **t.env, **started_by(t)}
+            for n, t in shown.items()
+        }
+        branches = [
+            f'if os.environ["TARGET"] == {name!r}:\n{indent(self._run_by(target), "    ")}'
+            for name, target in shown.items()
         ]
-        self._names = {Ref(i.name): n for i, n in zip(model.inputs, self.inputs, strict=True)}
-        nodes = [self._node(layer, number) for number, layer in enumerate(model.layers)]
-        told = [self._input(*pair) for pair in zip(model.inputs, self.given, strict=True)]
-        outputs = [
-            f"onnx.ValueInfoProto(name={self._names[r]!r})" for r in dict.fromkeys(model.outputs)
-        ]
-        opset = {d: v for layer in model.layers for d, v in origin_of(layer).opset.items()}
-        imports = [f"helper.make_opsetid({d!r}, {v})" for d, v in opset.items()]
-        ir = max(origin_of(layer).ir for layer in model.layers)
-        named = {"constants": self._listed(self._constants), "opset": f"[{', '.join(imports)}]"}
-        lines += [f"nodes = {self._listed(nodes)}", f"inputs = {self._listed(told)}"]
-        if not self.compact:
-            lines += [f"{name} = {text}" for name, text in named.items()]
-            named = {name: name for name in named}
-        return [
-            *lines,
-            f"graph = helper.make_graph(nodes, 'graph', inputs, [{', '.join(outputs)}], "
-            f"{named['constants']})",
-            f"model = helper.make_model(graph, opset_imports={named['opset']}, ir_version={ir})",
-        ]
+        lines = [*first_in_process(shown.values()), _IMPORTS, *body]
+        return in_processes(
+            self.title,
+            "onnx, numpy and the runtimes",
+            "TARGET",
+            table_of(told),
+            (written, self.source),
+            [*lines, *judging("\n".join(branches), self.expected, self.tolerance)],
+        )
 
-    def _input(self, item: Input, array: Array) -> str:
-        if is_narrow(item.dtype):
-            raise _Unwritable
-        name = self._names[Ref(item.name)]
-        return f"helper.make_tensor_value_info({name!r}, {CODES[item.dtype]}, {list(array.shape)})"
 
-    def _node(self, layer: Layer, number: int) -> str:
-        origin = origin_of(layer)
-        if layer.kwargs or origin.functions:
-            raise _Unwritable
-        reads = [self._argument(layer, item) for item in layer.args]
-        gives = [""] * (max(origin.outputs) + 1)
-        for place, found in zip(origin.outputs, tensors_of(origin, layer.name), strict=True):
-            gives[place] = self._names[found] = f"y{number}" if not place else f"y{number}_{place}"
-        domain, operator = operator_of(layer.kind)
-        named = {name: self._attribute(layer, value) for name, value in layer.config.items()}
-        if domain:
-            named["domain"] = repr(domain)
-        more = "".join(f", {text}" for text in keywords(named))
-        return f"helper.make_node({operator!r}, {reads}, {gives}{more})"
-
-    def _argument(self, layer: Layer, item: Json) -> str:
-        if item is None:
-            return ""
-        if REF in item:
-            return self._names[Ref(*item[REF])]
-        name = f"w{len(self._constants)}"
-        self._constants.append(self._constant(layer, item, name))
-        return name
-
-    def _attribute(self, layer: Layer, value: Json) -> str:
-        if isinstance(value, Mapping):
-            return self._constant(layer, value, "")
-        if isinstance(value, list | tuple) and any(isinstance(one, Mapping) for one in value):
-            raise _Unwritable
-        return literal(list(value) if isinstance(value, tuple) else value)
-
-    def _constant(self, layer: Layer, item: Mapping[str, Any], name: str) -> str:
-        if WEIGHT not in item or "type" in item or self.blobs is None:
-            raise _Unwritable
-        array = np.asarray(self.blobs.get(layer.weights[item[WEIGHT]].digest))
-        return f"numpy_helper.from_array({self.arrays.source(array)}, {name!r})"
-
-    def _listed(self, items: Sequence[str]) -> str:
-        if self.compact or not items:
-            return f"[{', '.join(items)}]"
-        return "[\n" + "".join(f"        {item},\n" for item in items) + "    ]"
+def _needs_process(target: Target) -> bool:
+    """Whether it is not what a plain import gives."""
+    alien = target.python or target.path or target.device
+    return bool(alien or target.setup or target.env or target.original)
