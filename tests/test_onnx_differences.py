@@ -237,7 +237,8 @@ def test_the_window_that_would_begin_in_the_padding(
     [
         (9, floats(1.0, 1.0), True),
         (10, floats(1.0, 1.0), False),  # since then the mask is of bool, by its signature too
-        (9, floats(1.0, 0.0), False),  # another mask
+        (9, floats(0.0, 0.0), True),  # nor does the text say what it holds
+        (9, np.array([True, False]), False),  # another mask of the same type
         (9, floats(1.0), False),  # another shape
     ],
 )

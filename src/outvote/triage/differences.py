@@ -102,9 +102,17 @@ def _is_the_last_window(asked: Inquiry) -> bool:
 
 
 def _is_the_type_alone(asked: Inquiry) -> bool:
-    """Shapes and numbers are equal."""
-    found = [outputs.arrays for outputs in asked.seen.outputs.values()]
-    return all(len(a) == len(b) and all(map(np.array_equal, a, b)) for a, b in pairwise(found))
+    """Shapes are equal, and so are the numbers wherever the types are."""
+    found = list(asked.seen.outputs.values())
+    return all(
+        [x.shape for x in a.arrays] == [y.shape for y in b.arrays]
+        and all(
+            np.array_equal(x, y)
+            for x, y, one, other in zip(a.arrays, b.arrays, a.dtypes, b.dtypes, strict=True)
+            if one == other
+        )
+        for a, b in pairwise(found)
+    )
 
 
 CONDITIONS: Mapping[str, Callable[[Inquiry], bool]] = {
