@@ -29,16 +29,19 @@ def one_layer(spoken: str, layer: Layer, given: Sequence[State]) -> tuple[Model,
     kwargs = dict(with_refs(layer.kwargs, numbered))
     masks = [state.mask for state in given]
     if any(mask is not None for mask in masks):
-        refs: list[Any] = []
-        for mask in masks:
-            if mask is None:
-                refs.append(None)
-                continue
+
+        def as_input(mask: Array) -> dict[str, Any]:
             name = f"x{len(inputs)}"
             inputs.append(Input(name, announced(mask, 0), mask.dtype.name))
             arrays.append(mask)
-            refs.append({REF: [name, 0]})
-        kwargs = {**dialect(spoken).layers.masked(layer, refs), **kwargs}
+            return {REF: [name, 0]}
+
+        for name, told in dialect(spoken).layers.masked(layer, masks).items():
+            if name in kwargs:  # it is told so already
+                continue
+            several = isinstance(told, list)
+            refs = [m if m is None else as_input(m) for m in (told if several else [told])]
+            kwargs[name] = refs if several else refs[0]
     alone = replace(layer, args=args, kwargs=kwargs, shares=None)
     return Model("one_layer", tuple(inputs), (alone,), (Ref(layer.name),), spoken), arrays
 
