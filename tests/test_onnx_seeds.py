@@ -74,6 +74,7 @@ def test_answers_that_are_none_are_refused(arrays: dict[str, Any], told: str) ->
         answers_of({"answer0": np.zeros(1), **arrays}, "d.npz")
 
 
+@pytest.mark.slow
 def test_node_tests_become_files_with_their_answers(tmp_path: Path) -> None:
     here = Here(tmp_path)
     built = here.reply(BuildExamples(only="test_bernoulli_seed"))
