@@ -52,6 +52,7 @@ def check(count: int) -> dict[str, Any]:
     return report_example.inconsistent() | {"findings": many(count)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("result", [campaign(500), check(500)], ids=["fuzz", "check"])
 def test_five_hundred_findings_take_less_than_two_megabytes(result: dict[str, Any]) -> None:
     text = rendered("html", result)
@@ -70,6 +71,7 @@ def test_the_most_harmful_come_first(result: dict[str, Any]) -> None:
         assert found == sorted(found)
 
 
+@pytest.mark.slow
 def test_maps_beyond_the_bound_are_named_and_one_is_always_drawn() -> None:
     shown = page(check(500))
     assert 1 < len(shown.values["maps"]) < 500
