@@ -262,9 +262,17 @@ class Asked:
     pool: Here
 
 
-@pytest.mark.parametrize(("repeats", "row"), [([1, 1], "fails"), ([1], "illegal")])
-def test_who_fails_where_onnx_own_checker_refuses_is_not_accused(
-    repeats: list[int], row: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("repeats", "outcome", "row"),
+    [
+        ([1, 1], Outcome.ERROR, "fails"),
+        ([1], Outcome.ERROR, "illegal"),
+        ([1], Outcome.CRASH, "fails"),  # no model may kill a process
+        ([1], Outcome.HANG, "fails"),
+    ],
+)
+def test_who_refuses_what_onnx_own_checker_refuses_is_not_accused(
+    repeats: list[int], outcome: Outcome, row: str, tmp_path: Path
 ) -> None:
     """Tile wants as many repeats as there are dimensions."""
     here = Here(tmp_path)
@@ -274,7 +282,7 @@ def test_who_fails_where_onnx_own_checker_refuses_is_not_accused(
     layer = replace(one.last, args=[*one.last.args, {WEIGHT: 0}], weights=(weight,))
     one = one.with_layer(layer)
     outputs = {n: Outputs(one.inputs, ("float32",)) for n in (NAME, "opencv")}
-    failures = {"onnxruntime": Run("onnxruntime", Outcome.ERROR, {"error": "Fail"}, message="no")}
+    failures = {"onnxruntime": Run("onnxruntime", outcome, {"error": "Fail"}, message="no")}
     rounding = layer_rounding(outputs.values(), 1, NOISE_FACTOR)
     targets = {**TARGETS, NAME: BUILT_IN[NAME]}
     seen = observed(one.inputs, outputs, failures, rounding, targets, "Tile")

@@ -145,3 +145,11 @@ def test_how_far_targets_go_ahead_is_what_the_last_layers_cost(
     seconds: float, size: int, layers: int
 ) -> None:
     assert Stretch(8).after(seconds, size).layers == layers
+
+
+@pytest.mark.parametrize(
+    ("layers", "size", "is_over"),
+    [(3, 0, False), (4, 0, True), (1, (256 << 10) - 1, False), (1, 256 << 10, True)],
+)
+def test_a_large_layer_among_small_ones_ends_it(layers: int, size: int, is_over: bool) -> None:
+    assert Stretch(4).is_over(layers, size) is is_over

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from outvote.commands.view import UNSEEN, View, redrawn
+from outvote.commands.view import UNSEEN, View, repeated
 
 if TYPE_CHECKING:
     from outvote.campaign.campaign import Progress
@@ -51,7 +51,7 @@ class NotebookView:
 
         draw()
         try:
-            with redrawn(draw, _EVERY):
+            with repeated(draw, _EVERY):
                 yield
         finally:
             self._show("")

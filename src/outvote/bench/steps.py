@@ -60,9 +60,9 @@ def steps(
     lost = {name: opened[name] for name in others if not opened[name].ok}
     walk = _Walk(asker(pool, reference), model, opening)
     stretch = Stretch()
-    while layers := model.layers[walk.position : walk.position + stretch.layers]:
+    while walk.position < len(model.layers):
         began = time.monotonic()
-        taken = walk.through(layers)
+        taken = walk.through(stretch)
         requests = [StepLayer(layer=one.layer.name, given=one.given) for one in taken]
         found = ask_in_session(pool, alive, requests, opening)
         stretch = stretch.after(time.monotonic() - began, sum(one.size for one in taken))
@@ -110,10 +110,11 @@ class _Walk:
         self._last_use = self.model.last_use()
         self._afresh = False  # whether the reference's own tensors went with a worker
 
-    def through(self, layers: Sequence[Layer]) -> list[_Taken]:
-        """Those of the next layers that it can compute."""
+    def through(self, stretch: Stretch) -> list[_Taken]:
+        """The next layers, as far as it can compute them."""
         taken: list[_Taken] = []
-        for layer in layers:
+        size = 0
+        for layer in self.model.layers[self.position :]:
             given = tuple(self._held[ref.producer][ref.index] for ref in layer.refs())
             run = self._stepped(layer, given)
             if not run.ok:
@@ -125,6 +126,9 @@ class _Walk:
                 if self._last_use[producer] == self.position:
                     del self._held[producer]
             self.position += 1
+            size += taken[-1].size
+            if stretch.is_over(len(taken), size):
+                break
         return taken
 
     def _stepped(self, layer: Layer, given: tuple[State, ...]) -> Run[Stepped]:

@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from outvote.commands.view import redrawn
+from outvote.commands.view import repeated
 from outvote.core.errors import UsageError
 from outvote.core.events import Broken, Event, Finished, StageBegun, StageEnded, Started
 from outvote.core.result import plain
@@ -95,7 +95,7 @@ def positions_noted(store: Store | None, pool: Pool, names: Sequence[str]) -> It
             with suppress(UsageError):  # of a full disk, which those at work meet and say
                 store.note(facts.POSITIONS, told)
 
-    with redrawn(note, _EVERY):
+    with repeated(note, _EVERY):
         yield
     store.note(facts.POSITIONS, {})
 

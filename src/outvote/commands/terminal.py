@@ -15,7 +15,7 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from outvote.commands.view import redrawn
+from outvote.commands.view import repeated
 from outvote.core.errors import ReaderGoneError
 from outvote.core.text import printable
 
@@ -144,7 +144,7 @@ class Terminal:
             def draw() -> None:
                 live.update(_progress_table(text, pool, names, time.monotonic() - began))
 
-            with redrawn(draw, 0.25):
+            with repeated(draw, 0.25):
                 yield
 
     @contextmanager

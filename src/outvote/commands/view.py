@@ -54,18 +54,24 @@ UNSEEN: View = Nobody()
 
 
 @contextmanager
-def redrawn(draw: Callable[[], None], seconds: float) -> Iterator[None]:
-    """Drawn again and again by a thread while the block runs: the work is in the other one."""
+def repeated(work: Callable[[], None], seconds: float) -> Iterator[None]:
+    """Done again and again by a thread while the block runs; what it raises, the block raises."""
     stop = threading.Event()
+    raised: list[Exception] = []
 
-    def refresh() -> None:
-        while not stop.wait(seconds):
-            draw()
+    def repeat() -> None:
+        try:
+            while not stop.wait(seconds):
+                work()
+        except Exception as error:
+            raised.append(error)
 
-    thread = threading.Thread(target=refresh, daemon=True)
+    thread = threading.Thread(target=repeat, daemon=True)
     thread.start()
     try:
         yield
     finally:
         stop.set()
         thread.join()
+    for error in raised:
+        raise error

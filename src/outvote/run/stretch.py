@@ -17,6 +17,10 @@ class Stretch:
 
     layers: int = 1
 
+    def is_over(self, layers: int, size: int) -> bool:
+        """Whether enough was computed: a large layer may come where small ones did before."""
+        return layers >= self.layers or size >= _BYTES
+
     def after(self, seconds: float, size: int) -> Stretch:
         """The next one, by what the last one took."""
         cost = max(seconds / _SECONDS, size / _BYTES, 0.5)  # at most twice as many

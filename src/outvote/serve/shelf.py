@@ -6,15 +6,13 @@ One thread looks for what is new, however many browsers there are; pages read wh
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from outvote.serve.causes import Causes
 from outvote.serve.places import Place, places_below
 from outvote.serve.track import Track
 
-_EVERY = 1.0  # seconds between two looks at the stores
 _WALK = 5  # so many looks between two at the folders
 
 
@@ -68,21 +66,3 @@ class Shelf:
         """The folders that hold a finding, where it was met last first."""
         keys = self.causes.places_of(fingerprint)
         return [self._tracks[key].place for key in keys if key in self._tracks]
-
-    @contextmanager
-    def kept_up_to_date(self) -> Iterator[None]:
-        """Refreshed by a thread while the block runs."""
-        stop = threading.Event()
-
-        def work() -> None:
-            while not stop.wait(_EVERY):
-                self.refresh()
-
-        self.refresh()
-        thread = threading.Thread(target=work, name="outvote-shelf", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from outvote.bench.bench import Bench
 from outvote.core.specimen import Specimen
+from outvote.core.target import Outcome
 from outvote.core.text import shortened
 from outvote.judge.observation import Observation
 from outvote.judge.rows import DecisionRow, Words, first, sentence
@@ -55,6 +56,11 @@ def _misshapen(asked: Inquiry) -> tuple[str, ...]:
 
 
 # What rows ask, where it takes more than one question.
+
+
+def _fails_with_errors(asked: Inquiry) -> bool:
+    """Whether nobody died or hung: no model may do that to a process."""
+    return all(run.outcome is Outcome.ERROR for run in asked.seen.failures.values())
 
 
 def _has_form(asked: Inquiry) -> bool:
@@ -156,10 +162,10 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
     # Some fail.
     DecisionRow(
         "illegal",
-        "a target fails, and the specification's own checker refuses the layer too",
-        lambda q: q.failed and q.refusal is not None,
+        "a target refuses the layer with an error, and so does the specification's own checker",
+        lambda q: q.failed and _fails_with_errors(q) and q.refusal is not None,
         "difference",
-        "Who fails may: the specification's own checker refuses it too ({refusal}).",
+        "Who refuses it may: the specification's own checker refuses it too ({refusal}).",
     ),
     DecisionRow(
         "fails",

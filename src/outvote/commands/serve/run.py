@@ -10,13 +10,14 @@ from functools import partial
 from typing import Any
 
 from outvote.commands.serve.job import ServeJob
-from outvote.commands.view import UNSEEN, View
+from outvote.commands.view import UNSEEN, View, repeated
 from outvote.config import load_config
 from outvote.core.errors import UsageError
 from outvote.targets.choose import install_hint
 
 _HOST, _PORT = "127.0.0.1", 8642
 _NEEDED = ("starlette", "uvicorn")
+_EVERY = 1.0  # seconds between two looks at the stores
 
 
 def run(job: ServeJob, view: View = UNSEEN) -> dict[str, Any]:
@@ -42,13 +43,14 @@ def run(job: ServeJob, view: View = UNSEEN) -> dict[str, Any]:
         config,
     )
     desk.warm()
+    desk.shelf.refresh()
     with _bound(job.port) as listener:
         address = f"http://{_HOST}:{listener.getsockname()[1]}/{desk.token}/"
         settings = uvicorn.Config(
             create_app(desk), log_level="warning", access_log=False, lifespan="off"
         )
         try:
-            with desk.shelf.kept_up_to_date():
+            with repeated(desk.shelf.refresh, _EVERY):
                 view.say(f"outvote serve: {address}")
                 view.say("whoever has this address may read and start runs; Ctrl-C ends it")
                 if job.opens:
