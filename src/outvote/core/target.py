@@ -30,6 +30,7 @@ CAPABILITIES: Mapping[str, str] = {
     "float64": "computes in float64 where it is asked to",
     "gradients": "differentiates, so that inputs can be searched",
     "train": "trains models",
+    "pullback": "gives the gradients of layers and losses, and the updates of optimisers",
     "versions": "exists in several versions, to choose from",
 }
 COSTS: Mapping[str, str] = {

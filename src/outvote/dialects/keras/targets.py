@@ -28,7 +28,7 @@ _NUMPY_BORROWS = {"jax": ("*Conv*", "*STFT*", "*FFT*", "MaxPooling*", "AveragePo
 
 
 _KERAS3 = frozenset({"read", "save", "make", "attempt", "ranges", "watch", "step", "versions"})
-_TRAINS = frozenset({"gradients", "train"})
+_TRAINS = frozenset({"gradients", "train", "pullback"})
 
 
 def _keras(
@@ -114,6 +114,11 @@ def _mode(
     )
 
 
+def _predicting(target: Target) -> Target:
+    """`model.predict` is no way to gradients."""
+    return replace(target, capabilities=target.capabilities - {"pullback"})
+
+
 def _gpu(base: Target, more: str) -> Target:
     """A backend on a GPU: other kernels, so a vote of its own; convolutions are all cuDNN's."""
     mode = GPU_MODES[base.backend]
@@ -140,8 +145,8 @@ _MODERN: Mapping[str, Target] = {
         replace(_mode(_OPENVINO, "gpu", "openvino:gpu"), device="gpu"),
         *_TWINS,
         # Keras has TensorFlow compile by XLA where it can.
-        _mode(_TENSORFLOW, "predict", library="jax"),
-        *(_mode(base, "predict") for base in (_JAX, _TORCH, _NUMPY, _OPENVINO)),
+        _predicting(_mode(_TENSORFLOW, "predict", library="jax")),
+        *(_predicting(_mode(base, "predict")) for base in (_JAX, _TORCH, _NUMPY, _OPENVINO)),
         Target(
             "fake",
             dialect="keras",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import keras
@@ -152,10 +152,21 @@ class OutputCache:
 
 
 class Graph:
-    """A model whose layers can be called on this backend."""
+    """A model whose layers can be called on this backend.
 
-    def __init__(self, model: Model, workshop: Workshop, enter: Callable[[str], None]) -> None:
+    Not `learning`: what a call in training leaves in a layer, as BatchNormalization's moving
+    statistics, is taken back at once.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        workshop: Workshop,
+        enter: Callable[[str], None],
+        learning: bool = False,
+    ) -> None:
         self.model = model
+        self._learning = learning
         self._workshop = workshop
         self._enter = enter
         self._last_use = model.last_use()
@@ -171,8 +182,13 @@ class Graph:
                 self._keep(layer, lambda new: new(*args, **kwargs))
         made, memory = self._made[layer.name]
         memory.clear(_batch(layer, states))
-        with _masks_stay(given):
+        learns = self._learning or not kwargs.get("training")
+        with _masks_stay(given), nullcontext() if learns else _statistics_stay(made):
             return list(tree.flatten(made(*args, **kwargs)))
+
+    def made(self, name: str) -> Any:
+        """The object of a layer that was made."""
+        return self._made[name][0]
 
     def prepare(self, batch: int) -> None:
         """Make room for the states of a batch: inside a trace it would be too late."""
@@ -318,6 +334,15 @@ def jittered(tensor: Tensor, seed: int) -> Tensor:
     if mask is not None:
         set_mask(moved, mask)
     return moved
+
+
+@contextmanager
+def _statistics_stay(made: Any) -> Iterator[None]:
+    """Put back the weights of a layer that are not learned: the next call must find them again."""
+    before = [(v, ops.copy(v)) for v in getattr(made, "non_trainable_variables", ())]
+    yield
+    for variable, value in before:
+        variable.assign(value)
 
 
 @contextmanager

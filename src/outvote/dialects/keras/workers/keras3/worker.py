@@ -19,6 +19,7 @@ from outvote.core.dtypes import asks_for
 from outvote.core.model import Layer, Model, digest_of
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
+from outvote.dialects.keras.workers.keras3.learner import Learner
 from outvote.worker.hello import hello, installed_version
 from outvote.worker.main import Context, Handlers
 from outvote.worker.scripts import run_script, run_setup
@@ -72,6 +73,7 @@ class KerasWorker:
         self._programs: dict[str, Any] = {}
         self._sessions = Sessions(context, self._begun)
         self._explorer: Any = None
+        self._learner = Learner(context, backend, mode, self.new_workshop)
 
     @property
     def handlers(self) -> Handlers:
@@ -82,6 +84,7 @@ class KerasWorker:
             ask.Forget: self.forget,
             ask.WatchRanges: self.watch_ranges,
             ask.TrainModel: self.train,
+            **self._learner.handlers,
             **self._sessions.handlers,
             ask.ListKinds: self.list_kinds,
             ask.MakeLayer: self.make,
@@ -167,14 +170,10 @@ class KerasWorker:
             return ask.Saved(file=self._context.taken(path))
 
     def run(self, request: ask.RunModel) -> ask.Ran:
-        import keras
+        from outvote.dialects.keras.workers.keras3.backends import floats
 
-        usual = keras.config.floatx()
-        keras.config.set_floatx("float64" if request.exact else usual)
-        try:
+        with floats(request.exact):
             return self._run(request)
-        finally:
-            keras.config.set_floatx(usual)
 
     def _run(self, request: ask.RunModel) -> ask.Ran:
         import numpy as np
@@ -220,6 +219,7 @@ class KerasWorker:
         self._workshop = self.new_workshop()
         self._outputs = OutputCache()
         self._programs.clear()
+        self._learner.forget()
         return ask.Done()
 
     def _begun(self, request: ask.OpenSession) -> Session:

@@ -7,13 +7,17 @@ A compiler takes `forward` (tensors in, tensors out) and returns a function from
 
 A backend with automatic differentiation also offers `differentiate(objective, variables)`,
 `quick`, a compiler for many passes over batches of any size, and `fixed_shapes`, whether it
-compiles anew for every size of a batch. `outvote explore` needs them.
+compiles anew for every size of a batch. `outvote explore` needs them. For training there are
+`backward(objective, variables, mode)`, gradients by inputs and variables as a mode finds them, and
+`updated(update, variables, mode)`, an update of variables in that mode.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from outvote.core.arrays import Array
@@ -29,6 +33,24 @@ Objective = Callable[[Sequence[Tensor], Sequence[Tensor]], tuple[Tensor, list[Te
 """Inputs and constants to a number, and tensors that are wanted besides."""
 Gradient = Callable[[Sequence[Array], Sequence[Array]], tuple[list[Array | None], list[Array]]]
 """Inputs and constants to the gradients of that number by the inputs, and those tensors."""
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """What a number depends on: its gradients, None where the library gives none.
+
+    `after` are the values of all variables when it was computed.
+    """
+
+    value: Tensor
+    results: Sequence[Tensor]
+    by_feeds: Sequence[Tensor | None]
+    by_variables: Sequence[Tensor | None]
+    after: Sequence[Array]
+
+
+Backward = Callable[[Sequence[Array], Sequence[Array]], Pulled]
+"""Inputs and constants to a number and its gradients by inputs and variables."""
 
 
 def eager(forward: Forward, variables: Callable[[], list[Any]]) -> Program:
@@ -85,3 +107,36 @@ def to_arrays(tensors: Sequence[Tensor]) -> tuple[list[Array], list[str]]:
 
     names = [keras.backend.standardize_dtype(t.dtype) for t in tensors]
     return [np.asarray(keras.ops.convert_to_numpy(t)) for t in tensors], names
+
+
+@contextmanager
+def floats(wide: bool) -> Iterator[None]:
+    """What Keras makes where it is told no type is float64, too, if the request is exact."""
+    import keras
+
+    usual = keras.config.floatx()
+    keras.config.set_floatx("float64" if wide else usual)
+    try:
+        yield
+    finally:
+        keras.config.set_floatx(usual)
+
+
+def copied(variable: Any) -> Array:
+    """The value of a variable now: what the library hands out changes with the variable."""
+    import keras
+    import numpy as np
+
+    return np.array(keras.ops.convert_to_numpy(variable))
+
+
+def is_float(tensor: Tensor) -> bool:
+    import keras
+
+    return "float" in keras.backend.standardize_dtype(tensor.dtype)
+
+
+def spread_out(found: Sequence[Tensor | None], wanted: Sequence[bool]) -> list[Tensor | None]:
+    """What was found for those that were wanted, in their places among all."""
+    left = iter(found)
+    return [next(left) if want else None for want in wanted]

@@ -13,15 +13,19 @@ from outvote.core.arrays import Array
 from outvote.core.model import digest_of
 from outvote.dialects.keras.nouns.devices import on_gpu
 from outvote.dialects.keras.workers.keras3.backends import (
+    Backward,
     Forward,
     Gradient,
     Objective,
     Program,
+    Pulled,
     choose_device,
     computed_on,
     eager,
+    is_float,
     require_gpu,
     to_arrays,
+    to_tensor,
 )
 
 libraries = ("jax", "jaxlib")
@@ -131,6 +135,81 @@ def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> G
         values = [variable.value for variable in variables()]
         (_, results), gradients = compiled(list(feeds), values, list(constants))
         return [np.asarray(g) for g in gradients], to_arrays(results)[0]
+
+    return program
+
+
+def backward(objective: Objective, variables: Callable[[], list[Any]], mode: str) -> Backward:
+    import jax
+    import keras
+    import numpy as np
+
+    def pure(moved: Any, learned: Any, still: Any, fixed: Any, constants: Any) -> Any:
+        every = variables()
+        feeds = _merged(moved, still)
+        mapping = list(zip(every, _merged(learned, fixed), strict=True))
+        with keras.StatelessScope(state_mapping=mapping, collect_losses=True) as scope:
+            value, results = objective(feeds, constants)
+            after = [scope.get_current_value(variable) for variable in every]
+        return value, (results, after)
+
+    found = jax.value_and_grad(pure, argnums=(0, 1), has_aux=True)
+    run = jax.jit(found) if mode == "jit" else found
+
+    def program(feeds: Sequence[Array], constants: Sequence[Array]) -> Pulled:
+        every, given = variables(), [to_tensor(feed) for feed in feeds]
+        moves = [is_float(feed) for feed in given]
+        learns = [bool(variable.trainable) for variable in every]
+        moved, still = _parted(given, moves)
+        learned, fixed = _parted([variable.value for variable in every], learns)
+        (value, (results, after)), (by_moved, by_learned) = run(
+            moved, learned, still, fixed, [to_tensor(constant) for constant in constants]
+        )
+        return Pulled(
+            value,
+            results,
+            by_moved,
+            by_learned,
+            [np.array(array) for array in after],
+        )
+
+    return program
+
+
+def _parted(values: Sequence[Any], chosen: Sequence[bool]) -> tuple[list[Any], list[Any]]:
+    """Two lists of the same length: each value stands in one of them, None in the other."""
+    pairs = list(zip(values, chosen, strict=True))
+    return [v if own else None for v, own in pairs], [None if own else v for v, own in pairs]
+
+
+def _merged(some: Sequence[Any], others: Sequence[Any]) -> list[Any]:
+    return [b if a is None else a for a, b in zip(some, others, strict=True)]
+
+
+def updated(
+    update: Callable[[Sequence[Any]], None], variables: Callable[[], list[Any]], mode: str
+) -> Callable[[Sequence[Any]], None]:
+    """Op by op variables are assigned to; compiled, their values go in and come out."""
+    import jax
+    import keras
+
+    if mode != "jit":
+        return update
+
+    def pure(values: Sequence[Any], given: Sequence[Any]) -> list[Any]:
+        every = variables()
+        mapping = list(zip(every, values, strict=True))
+        with keras.StatelessScope(state_mapping=mapping) as scope:
+            update(given)
+        return [scope.get_current_value(variable) for variable in every]
+
+    run = jax.jit(pure)
+
+    def program(given: Sequence[Any]) -> None:
+        every = variables()
+        found = run([variable.value for variable in every], list(given))
+        for variable, value in zip(every, found, strict=True):
+            variable.assign(value)
 
     return program
 

@@ -11,14 +11,19 @@ from typing import Any
 from outvote.core.arrays import Array
 from outvote.dialects.keras.nouns.devices import on_gpu, tf32_is_off
 from outvote.dialects.keras.workers.keras3.backends import (
+    Backward,
     Forward,
     Gradient,
     Objective,
     Program,
+    Pulled,
     choose_device,
     computed_on,
+    copied,
     eager,
+    is_float,
     require_gpu,
+    spread_out,
     to_arrays,
 )
 
@@ -103,6 +108,60 @@ def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> G
         return [None if g is None else g.numpy() for g in gradients], to_arrays(results)[0]
 
     return program
+
+
+def _in_mode(function: Any, mode: str) -> Any:
+    """A function of tensors as a mode runs it."""
+    import tensorflow as tf
+
+    if mode not in ("graph", "xla"):
+        return function
+    return tf.function(function, jit_compile=mode == "xla", autograph=False)
+
+
+def backward(objective: Objective, variables: Callable[[], list[Any]], mode: str) -> Backward:
+    import tensorflow as tf
+
+    def traced(feeds: Sequence[Any], constants: Sequence[Any]) -> Any:
+        learned = [variable.value for variable in variables() if variable.trainable]
+        moved = [feed for feed in feeds if is_float(feed)]
+        with tf.GradientTape() as tape:
+            tape.watch(moved)
+            value, results = objective(feeds, constants)
+        found = tape.gradient(value, [*moved, *learned])
+        # Those of embeddings are rows with their numbers.
+        dense = [None if g is None else tf.convert_to_tensor(g) for g in found]
+        return value, results, dense[: len(moved)], dense[len(moved) :]
+
+    run = _in_mode(traced, mode)
+
+    def program(feeds: Sequence[Array], constants: Sequence[Array]) -> Pulled:
+        given = [tf.constant(feed) for feed in feeds]
+        value, results, by_moved, by_learned = run(given, [tf.constant(c) for c in constants])
+        every = variables()
+        return Pulled(
+            value,
+            results,
+            spread_out(by_moved, [is_float(feed) for feed in given]),
+            spread_out(by_learned, [variable.trainable for variable in every]),
+            [copied(variable) for variable in every],
+        )
+
+    return program
+
+
+def updated(
+    update: Callable[[Sequence[Any]], None], variables: Callable[[], list[Any]], mode: str
+) -> Callable[[Sequence[Any]], None]:
+    found: Callable[[Sequence[Any]], None] = _in_mode(update, mode)
+    return found
+
+
+def some_rows(values: Array, rows: Array, shape: Sequence[int]) -> Any:
+    """The gradient of an embedding as TensorFlow hands it to optimisers."""
+    import tensorflow as tf
+
+    return tf.IndexedSlices(tf.constant(values), tf.constant(rows), tf.constant(list(shape)))
 
 
 quick = partial(graph, any_size=True)

@@ -9,14 +9,19 @@ from typing import Any
 from outvote.core.arrays import Array
 from outvote.dialects.keras.nouns.devices import on_gpu, tf32_is_off
 from outvote.dialects.keras.workers.keras3.backends import (
+    Backward,
     Forward,
     Gradient,
     Objective,
     Program,
+    Pulled,
     choose_device,
     computed_on,
+    copied,
     eager,
+    is_float,
     require_gpu,
+    spread_out,
     to_arrays,
     to_tensor,
 )
@@ -103,6 +108,52 @@ def differentiate(objective: Objective, variables: Callable[[], list[Any]]) -> G
         gradients = torch.autograd.grad(value, inputs, allow_unused=True)
         arrays = [None if g is None else g.numpy(force=True) for g in gradients]
         return arrays, to_arrays(results)[0]
+
+    return program
+
+
+def _in_mode(function: Any, mode: str) -> Any:
+    import torch
+
+    return torch.compile(function, dynamic=False) if mode == "compile" else function
+
+
+def backward(objective: Objective, variables: Callable[[], list[Any]], mode: str) -> Backward:
+    import torch
+
+    run = _in_mode(objective, mode)
+
+    def program(feeds: Sequence[Array], constants: Sequence[Array]) -> Pulled:
+        given = [to_tensor(feed) for feed in feeds]
+        moves = [is_float(feed) for feed in given]
+        moved = [feed.requires_grad_(True) for feed in given if is_float(feed)]
+        every = variables()
+        learned = [variable.value for variable in every if variable.trainable]
+        value, results = run(given, [to_tensor(constant) for constant in constants])
+        found: Sequence[Any] = [None] * (len(moved) + len(learned))
+        if value.requires_grad:  # otherwise it depends on nothing that is differentiable
+            found = torch.autograd.grad(value, [*moved, *learned], allow_unused=True)
+        return Pulled(
+            value,
+            results,
+            spread_out(found[: len(moved)], moves),
+            spread_out(found[len(moved) :], [variable.trainable for variable in every]),
+            [copied(variable) for variable in every],
+        )
+
+    return program
+
+
+def updated(
+    update: Callable[[Sequence[Any]], None], variables: Callable[[], list[Any]], mode: str
+) -> Callable[[Sequence[Any]], None]:
+    import torch
+
+    run = _in_mode(update, mode)
+
+    def program(given: Sequence[Any]) -> None:
+        with torch.no_grad():
+            run(given)
 
     return program
 

@@ -1,0 +1,128 @@
+"""What is asked of workers that differentiate and train: gradients, updates, whole steps.
+
+Nothing is drawn at random: weights, batch, cotangents and gradients are given, the same to all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from outvote.core.arrays import Array
+from outvote.core.model import Model
+from outvote.core.outputs import Outputs
+from outvote.core.protocol import Reply, Request
+
+Named = Mapping[str, Any]  # a loss, an optimiser or a constraint as its library serialises it
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """An array that belongs to an input of the model (`layer` is empty) or a weight of a layer.
+
+    No array: the library says that nothing depends on it.
+    """
+
+    layer: str
+    place: int  # among the inputs, or among the weights of the layer
+    name: str
+    array: Array | None
+    dtype: str = ""  # NumPy has no bfloat16
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingPrepared(Reply):
+    """The model as training calls it, with what draws random numbers switched off.
+
+    `stilled`: layers that would draw some, and pass on what they get instead. `drawing`: layers
+    for which that cannot be.
+    """
+
+    model: Model
+    stilled: tuple[str, ...] = ()
+    drawing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PrepareTraining(Request[TrainingPrepared], deed="differentiate models"):
+    """What a model is in training."""
+
+    model: Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class PulledBack(Reply):
+    """The number that was differentiated, what it was made of, and its gradients.
+
+    `statistics` are the weights that are not learned, as the call has left them.
+    """
+
+    value: Array
+    outputs: Outputs
+    gradients: tuple[Leaf, ...]  # of inputs and learned weights
+    statistics: tuple[Leaf, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class PullBack(Request[PulledBack], deed="differentiate models"):
+    """Gradients of a model or a single layer by all that it reads.
+
+    Of what: the sum of outputs times `cotangents` (a vector-Jacobian product), a `loss` of the
+    first output, what regularisers ask (`penalty`), or several of these together. Arrays are
+    named by their digests. `exact` is for models in float64.
+    """
+
+    model: Model
+    inputs: tuple[str, ...]
+    cotangents: tuple[str | None, ...] = ()
+    loss: Named | None = None
+    truth: str = ""
+    sample_weight: str = ""
+    penalty: bool = False
+    exact: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientsApplied(Reply):
+    """The weights after each update, and after the last one what the optimiser remembers."""
+
+    weights: tuple[tuple[Array, ...], ...]
+    memory: Mapping[str, Array]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApplyGradients(Request[GradientsApplied], deed="update weights by an optimiser"):
+    """Feed an optimiser with given gradients: a row of them for each update.
+
+    `rows` of a weight: its gradients are of these rows alone, as those of embeddings are on
+    TensorFlow; elsewhere they are added into zeros.
+    """
+
+    optimizer: Named
+    weights: tuple[str, ...]
+    gradients: tuple[tuple[str, ...], ...]
+    rows: tuple[Array | None, ...] = ()
+    constraints: tuple[Named | None, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepsTrained(Reply):
+    """The loss of every step, and after each all weights of the model."""
+
+    losses: tuple[float, ...]
+    weights: tuple[tuple[Leaf, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainSteps(Request[StepsTrained], deed="train models step by step"):
+    """Train a copy of a model on the same batch a few times, as the library does by itself."""
+
+    model: Model
+    inputs: tuple[str, ...]
+    truth: str
+    loss: Named
+    optimizer: Named
+    rounds: int
+    sample_weight: str = ""
+    exact: bool = False

@@ -1,0 +1,225 @@
+"""What workers answer about training, held against formulas in NumPy (core/train_protocol.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from outvote.core.arrays import Array
+from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
+from outvote.core.target import Outcome
+from outvote.core.train_protocol import (
+    ApplyGradients,
+    PrepareTraining,
+    PullBack,
+    PulledBack,
+    TrainSteps,
+)
+from outvote.dialects.keras.targets import BUILT_IN
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
+
+pytestmark = pytest.mark.frameworks
+
+EAGER = ("tensorflow", "jax", "torch")
+COMPILED = ("tensorflow:graph", "jax:jit")
+MSE = {"class_name": "MeanSquaredError"}
+SGD = {"class_name": "SGD", "config": {"learning_rate": 0.5}}
+RNG = np.random.default_rng(0)
+X, C = RNG.normal(size=(6, 4)), RNG.normal(size=(6, 3))
+KERNEL, BIAS = RNG.normal(size=(4, 3)), RNG.normal(size=3)
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[Pool]:
+    with LocalPool([BUILT_IN[name] for name in (*EAGER, *COMPILED, "numpy")]) as pool:
+        yield pool
+
+
+def put(pool: Pool, array: Array, wide: bool = False) -> str:
+    return pool.blobs.put(array.astype("float64" if wide else "float32"))
+
+
+def layer(pool: Pool, kind: str, weights: dict[str, Array], wide: bool, **config: object) -> Layer:
+    told = {"dtype": "float64"} if wide else {}
+    return Layer(
+        kind.lower(),
+        kind,
+        {"name": kind.lower(), **told, **config},
+        args=[{REF: ["x", 0]}],
+        origin={"module": "keras.layers", "build": {"input_shape": [None, 4]}},
+        weights=tuple(
+            Weight(name, put(pool, value, wide), value.shape) for name, value in weights.items()
+        ),
+    )
+
+
+def dense(pool: Pool, wide: bool = False, **config: object) -> Model:
+    made = layer(pool, "Dense", {"kernel": KERNEL, "bias": BIAS}, wide, units=3, **config)
+    x = Input("x", (None, 4), "float64" if wide else "float32")
+    return Model("dense", (x,), (made,), (Ref("dense"),), "keras")
+
+
+def normalising(pool: Pool) -> Model:
+    start = {"gamma": 1.0, "beta": 0.0, "moving_mean": 0.5, "moving_variance": 2.0}
+    weights = {name: np.full(4, value) for name, value in start.items()}
+    made = layer(pool, "BatchNormalization", weights, False, momentum=0.75)
+    x = Input("x", (None, 4), "float32")
+    return Model("normal", (x,), (made,), (Ref("batchnormalization"),), "keras")
+
+
+def pulled(pool: Pool, name: str, request: PullBack) -> tuple[PulledBack, dict[str, Array | None]]:
+    run = pool.ask(name, request)
+    assert run.ok, f"{run.message}\n{run.detail}"
+    return run.reply, {leaf.name: leaf.array for leaf in run.reply.gradients}
+
+
+def near(found: Array | None, exact: Array, wide: bool = False) -> None:
+    assert found is not None
+    assert found.shape == exact.shape
+    assert found.dtype.name == ("float64" if wide else "float32")
+    np.testing.assert_allclose(found, exact, *((1e-12, 1e-13) if wide else (2e-5, 2e-6)))
+
+
+@pytest.mark.parametrize("name", [*EAGER, *COMPILED])
+@pytest.mark.parametrize("wide", [False, True])
+def test_a_layer_gives_its_vector_jacobian_product(pool: Pool, name: str, wide: bool) -> None:
+    model = dense(pool, wide)
+    request = PullBack(
+        model=model,
+        inputs=(put(pool, X, wide),),
+        cotangents=(put(pool, C, wide),),
+        exact=wide,
+    )
+    reply, found = pulled(pool, name, request)
+    near(found["x"], C @ KERNEL.T, wide)
+    near(found["kernel"], X.T @ C, wide)
+    near(found["bias"], C.sum(axis=0), wide)
+    near(reply.outputs.arrays[0], X @ KERNEL + BIAS, wide)
+
+
+@pytest.mark.parametrize("name", [*EAGER, *COMPILED])
+def test_loss_and_penalty_are_differentiated_apart_and_together(pool: Pool, name: str) -> None:
+    l2 = {"class_name": "L2", "config": {"l2": 0.25}, "module": "keras.regularizers"}
+    model = dense(pool, kernel_regularizer={**l2, "registered_name": None})
+    feeds, truth = (put(pool, X),), put(pool, C)
+    apart = X @ KERNEL + BIAS - C
+    loss, of_loss = (apart**2).mean(), 2 * X.T @ apart / apart.size
+    penalty, of_penalty = 0.25 * (KERNEL**2).sum(), 0.5 * KERNEL
+    for asked, value, kernel in (
+        (PullBack(model=model, inputs=feeds, loss=MSE, truth=truth), loss, of_loss),
+        (PullBack(model=model, inputs=feeds, penalty=True), penalty, of_penalty),
+        (
+            PullBack(model=model, inputs=feeds, loss=MSE, truth=truth, penalty=True),
+            loss + penalty,
+            of_loss + of_penalty,
+        ),
+    ):
+        reply, found = pulled(pool, name, asked)
+        assert float(reply.value) == pytest.approx(value, rel=1e-5)
+        near(found["kernel"], kernel)
+
+
+@pytest.mark.parametrize("name", [*EAGER, *COMPILED])
+def test_statistics_of_a_batch_are_told_and_learned_by_nobody(pool: Pool, name: str) -> None:
+    run = pool.ask(EAGER[0], PrepareTraining(model=normalising(pool)))
+    request = PullBack(model=run.reply.model, inputs=(put(pool, X),), cotangents=(put(pool, X**2),))
+    for _ in range(2):  # the second begins where the first began
+        told = {s.name: s.array for s in pulled(pool, name, request)[0].statistics}
+        near(told["moving_mean"], 0.75 * 0.5 + 0.25 * X.mean(axis=0))
+        near(told["moving_variance"], 0.75 * 2.0 + 0.25 * X.var(axis=0))
+
+
+@pytest.mark.parametrize("name", [*EAGER, *COMPILED])
+def test_an_optimiser_is_fed_with_given_gradients(pool: Pool, name: str) -> None:
+    config = {"learning_rate": 0.5, "momentum": 0.5, "clipvalue": 1.0}
+    request = ApplyGradients(
+        optimizer={"class_name": "SGD", "config": config},
+        weights=(put(pool, KERNEL),),
+        gradients=((put(pool, 4 * KERNEL),), (put(pool, KERNEL),)),
+    )
+    run = pool.ask(name, request)
+    assert run.ok, run.message
+    velocity = -0.5 * np.clip(4 * KERNEL, -1, 1)
+    near(run.reply.weights[0][0], KERNEL + velocity)
+    second = 0.5 * velocity - 0.5 * np.clip(KERNEL, -1, 1)
+    near(run.reply.weights[1][0], KERNEL + velocity + second)
+    (memory,) = (value for path, value in run.reply.memory.items() if "momentum" in path)
+    near(memory, second)
+
+
+@pytest.mark.parametrize("name", [*EAGER, *COMPILED])
+def test_gradients_of_rows_and_constraints_reach_the_optimiser(pool: Pool, name: str) -> None:
+    positive = {"class_name": "NonNeg", "config": {}, "module": "keras.constraints"}
+    request = ApplyGradients(
+        optimizer=SGD,
+        weights=(put(pool, X), put(pool, KERNEL)),
+        gradients=((put(pool, X[:2]), put(pool, KERNEL)),),
+        rows=(np.array([3, 3]), None),
+        constraints=(None, {**positive, "registered_name": None}),
+    )
+    run = pool.ask(name, request)
+    assert run.ok, run.message
+    table = X.copy()
+    table[3] -= 0.5 * (X[0] + X[1])
+    near(run.reply.weights[0][0], table)
+    near(run.reply.weights[0][1], np.maximum(0.5 * KERNEL, 0))
+
+
+@pytest.mark.parametrize("name", [*EAGER, *COMPILED])
+def test_steps_are_trained_as_the_library_does(pool: Pool, name: str) -> None:
+    request = TrainSteps(
+        model=dense(pool),
+        inputs=(put(pool, X),),
+        truth=put(pool, C),
+        loss=MSE,
+        optimizer=SGD,
+        rounds=2,
+    )
+    run = pool.ask(name, request)
+    assert run.ok, run.message
+    kernel, bias = KERNEL, BIAS
+    for loss, leaves in zip(run.reply.losses, run.reply.weights, strict=True):
+        apart = X @ kernel + bias - C
+        assert loss == pytest.approx((apart**2).mean(), rel=1e-5)
+        kernel = kernel - X.T @ apart / apart.size
+        bias = bias - apart.sum(axis=0) / apart.size
+        told = {leaf.name: leaf.array for leaf in leaves}
+        near(told["kernel"], kernel)
+        near(told["bias"], bias)
+
+
+def test_what_draws_random_numbers_is_stilled_or_named(pool: Pool) -> None:
+    def named(kind: str, **config: object) -> Layer:
+        return layer(pool, kind, {}, False, **config)
+
+    noisy = (named("Dropout", rate=0.5), named("GaussianNoise", stddev=0.1), named("ReLU"))
+    flip = replace(named("RandomFlip"), kwargs={"training": False})
+    model = replace(dense(pool), layers=(*noisy, flip), outputs=(Ref("relu"),))
+    reply = pool.ask("jax", PrepareTraining(model=model)).reply
+    assert reply.stilled == ("dropout", "gaussiannoise")
+    assert reply.drawing == ("randomflip",)
+    assert [item.config.get("rate", item.config.get("stddev")) for item in reply.model.layers] == [
+        *(0.0, 0.0),
+        *(None, None),
+    ]
+    assert reply.model.layers[0].kwargs == {"training": True}
+    assert reply.model.layers[2].kwargs == {}
+
+
+def test_a_target_without_gradients_says_so_and_declares_none(pool: Pool) -> None:
+    run = pool.ask("numpy", PullBack(model=dense(pool), inputs=(put(pool, X),), penalty=True))
+    assert run.outcome is Outcome.UNSUPPORTED
+    assert "has no gradients" in run.message
+    able = {name for name, target in BUILT_IN.items() if target.can("pullback")}
+    assert {*EAGER, *COMPILED} <= able
+    assert not able & {"numpy", "openvino", "tensorflow:predict", "fake"}
+
+
+def test_nothing_to_differentiate_is_refused(pool: Pool) -> None:
+    run = pool.ask("jax", PullBack(model=dense(pool), inputs=(put(pool, X),)))
+    assert run.refused
+    assert "nothing to differentiate" in run.message
