@@ -14,7 +14,7 @@ from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Model
 from outvote.core.outputs import Outputs
-from outvote.core.train_protocol import Named, PullBack, PulledBack, Leaf
+from outvote.core.train_protocol import Leaf, Named, PullBack, PulledBack
 from outvote.dialects.keras.workers.keras3.backends import (
     Pulled,
     copied,
