@@ -1,6 +1,11 @@
 """How many mutants a minute, and what each of the design's decisions is worth.
 
     python benchmarks/throughput.py [SEED.keras --data FILE.npz | ZOO-NAME] [--mutants 300]
+    python benchmarks/throughput.py tiny --strategy layers --inputs 2 --targets numpy,torch \\
+        --seconds 90 --verdicts
+
+The second, with findings looked into as in real use, tells where the time goes: into new mutants,
+into looks at what is odd, and what waits at the end.
 
 The same campaign (same seed, same mutants) in one run:
   as it is;
@@ -14,9 +19,11 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from outvote.campaign.campaign import Campaign
 from outvote.campaign.equipment import equipped
@@ -25,9 +32,11 @@ from outvote.campaign.runner import Runner
 from outvote.commands.blocks import seeds_of
 from outvote.core.protocol import Forget
 from outvote.dialects.keras.targets import BUILT_IN
+from outvote.dialects.keras.zoo.catalog import GROUPS
 from outvote.run.local import LocalPool
 from outvote.store import facts
 from outvote.store.store import Store
+from outvote.store.summary import fuzz_result
 from outvote.targets.choose import choose
 
 TARGETS = ("tensorflow", "jax", "torch")
@@ -42,10 +51,23 @@ class Measured:
     busiest: float  # share of the time in which the busiest target computed
     valid: int
     findings: int
+    time: Mapping[str, Any]  # of result.json
+    after: float  # seconds of looks after the end
 
     @property
     def rate(self) -> float:
+        """Of the budget's time: looks in it count, those after its end do not."""
         return self.mutants / self.seconds * 60
+
+    @property
+    def split(self) -> str:
+        parts = {name: self.time[name] for name in ("searching", "looking", "confirming")}
+        total = sum(parts.values()) or 1.0
+        told = ", ".join(f"{name} {spent / total:.0%}" for name, spent in parts.items())
+        return (
+            f"{told}, {self.after:.0f} s of the looks after the end; {self.time['looks']} looks, "
+            f"{self.time['waiting']} kinds of differences wait"
+        )
 
 
 def run(job: FuzzJob, *, forget: bool = False, restart: bool = False) -> Measured:
@@ -61,10 +83,12 @@ def run(job: FuzzJob, *, forget: bool = False, restart: bool = False) -> Measure
                 spoil(equipment.runner, forget, restart)
             Campaign(equipment).run()
         rows = [row for row in store.rows() if row.rule]
-        seconds = store.fact(facts.SECONDS) - store.fact(facts.STARTING)
+        time_, after = fuzz_result(store)["time"], store.fact(facts.LOOKING_AFTER)
+        seconds = time_["breeding"] - time_["confirming"] - after
         busy = max(store.fact(facts.BUSY).values())
         valid = sum(row.outcome != "invalid" for row in rows)
-        return Measured(len(rows), seconds, busy / seconds, valid, len(store.findings()))
+        found = len(store.findings())
+        return Measured(len(rows), seconds, busy / seconds, valid, found, time_, after)
 
 
 def spoil(runner: Runner, forget: bool, restart: bool) -> None:
@@ -93,13 +117,21 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=32)
     parser.add_argument("--restarts", type=int, default=6, help="mutants bred in LEMON's way")
     parser.add_argument("--targets", default=",".join(TARGETS))
+    parser.add_argument("--strategy", default=FuzzJob.strategy)
+    parser.add_argument("--seconds", type=float, help="a budget in time instead of in mutants")
     parser.add_argument("--quick", action="store_true", help="only the campaign as it is")
     parser.add_argument("--verdicts", action="store_true", help="also examine what is found")
     options = parser.parse_args()
     job = FuzzJob(
-        seeds=seeds_of([options.seed], [options.data] if options.data else []),
+        seeds=seeds_of(
+            list(GROUPS.get(options.seed, (options.seed,))),
+            [options.data] if options.data else [],
+        ),
         targets=tuple(choose(options.targets.split(","), BUILT_IN)),
-        budget=Budget(mutants=options.mutants),
+        budget=Budget(seconds=options.seconds)
+        if options.seconds
+        else Budget(mutants=options.mutants),
+        strategy=options.strategy,
         inputs=options.inputs,
         seed=1,
         # What is done about a finding (20 s at most, and fresh workers at the end) is no mutant.
@@ -113,7 +145,8 @@ def main() -> None:
         f"{plain.valid / plain.mutants:.1%} valid, {plain.findings} findings, busiest target "
         f"computes {plain.busiest:.0%} of the time"
     )
-    if options.quick:
+    print(f"the time: {plain.split}")
+    if options.quick or options.verdicts:
         return
     for words, changed, forget in (
         ("without incremental execution", job.but(keep_outputs=False), False),

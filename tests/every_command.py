@@ -241,8 +241,10 @@ def fuzz() -> dict[str, Any]:
         "throughput": [[6.0, 40.0], [12.0, 40.0]],
         "time": {
             **{"total": 12.0, "starting": 1.0, "breeding": 11.0, "making": 1.0, "looking": 2.0},
-            **{"looks": 3, "refused_draws": 0, "recycled": 0},
+            **{"looks": 3, "refused_draws": 0, "recycled": 0, "waiting": 1},
+            **{"searching": 8.0, "confirming": 1.0},
         },
+        "waiting": [["Dense | b: inconsistency", 4]],
         "sieve": None,
         "samples": [[1, "a", 0.1, 1 << 20, 0], [8, "a", 0.1, 1 << 20, 0]],
         "bugs": [

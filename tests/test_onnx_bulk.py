@@ -74,7 +74,11 @@ def suspect(number: int, family: str, detail: str = "") -> PartedCase:
     return PartedCase(number, CauseKey(f"whole {family}"), (SuspectCase(key, b"", ()),))
 
 
-def looked(novelty: Novelty, found: str = "") -> Waiting:
+def added(novelty: Novelty[SuspectCase], one: PartedCase) -> frozenset[str]:
+    return novelty.add(one.number, one.key, one.cases)
+
+
+def looked(novelty: Novelty[SuspectCase], found: str = "") -> Waiting[SuspectCase]:
     one = novelty.next()
     assert one is not None
     novelty.looked(one, [found] if found else [], bool(found))
@@ -82,20 +86,20 @@ def looked(novelty: Novelty, found: str = "") -> Waiting:
 
 
 def test_what_was_never_looked_at_comes_before_what_was() -> None:
-    novelty = Novelty()
+    novelty: Novelty[SuspectCase] = Novelty()
     for number, (family, detail) in enumerate([("a", "1"), ("a", "2"), ("a", "3"), ("b", "1")]):
-        assert novelty.add(suspect(number, family, detail)) == frozenset()
+        assert added(novelty, suspect(number, family, detail)) == frozenset()
     assert looked(novelty, "f").case.key.family == "a"
     assert looked(novelty, "g").case.key.family == "b"
     assert novelty.waiting == 2
-    assert novelty.add(suspect(9, "b", "1")) == {"g"}  # known by its look: counted
+    assert added(novelty, suspect(9, "b", "1")) == {"g"}  # known by its look: counted
     assert novelty.waiting == 2
 
 
 def test_a_family_that_brings_nothing_new_is_left_alone() -> None:
-    novelty = Novelty()
+    novelty: Novelty[SuspectCase] = Novelty()
     for number in range(6):
-        novelty.add(suspect(number, "a", str(number)))
+        added(novelty, suspect(number, "a", str(number)))
     for _ in range(3):
         looked(novelty)
     assert novelty.next() is None
@@ -106,10 +110,10 @@ def test_a_family_that_brings_nothing_new_is_left_alone() -> None:
 
 
 def test_the_summary_says_where_the_time_went_and_what_waits() -> None:
-    sieve = {"sifting": 66.0, "looking": 30.0, "confirming": 4.0, "waiting": 12}
-    told = _summary(9600, 100.0, [], sieve)
+    split = {"searching": 66.0, "looking": 30.0, "confirming": 4.0, "waiting": 12, "after": 6.0}
+    told = _summary(9000, [], split, "graphs")
     assert told == (
-        "9600 graphs at 6000 a minute, nothing found. Of the time 66% ran new graphs, 30% looked "
+        "9000 graphs at 6000 a minute, nothing found. Of the time 66% ran new graphs, 30% looked "
         "into differences, 4% confirmed findings; 12 kinds of differences wait."
     )
 

@@ -1,7 +1,8 @@
-"""The loop: ask the strategy, run the mutants, judge, look into what is odd, tell the strategy.
+"""The loop: ask the strategy, run the mutants, judge, tell the strategy; now and then, look.
 
 A generation is a handful of mutants: all are asked for, run and judged, then the strategy is
-told of them in order. It is stored in one transaction, together with the strategy's state.
+told of them in order. It is stored in one transaction, together with the strategy's state. What is
+odd waits in a docket.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from outvote.campaign.docket import Docket
 from outvote.campaign.equipment import Equipment, Tried, equipped
 from outvote.campaign.family import Family, Lost
 from outvote.campaign.investigate import Conclusion
@@ -18,7 +20,7 @@ from outvote.campaign.job import FuzzJob
 from outvote.campaign.probes.prober import PROBES, Prober
 from outvote.campaign.rules import chosen_rules
 from outvote.campaign.sift import Sifter
-from outvote.campaign.trial import Answered, Trial, row_of
+from outvote.campaign.trial import Answered, Mutant, Trial, row_of
 from outvote.core.errors import UsageError
 from outvote.core.events import MutantsTested
 from outvote.core.target import Run
@@ -103,6 +105,7 @@ class Campaign:
         self._accs = {row.number: row.acc or 0.0 for row in rows if row.rule is None}
         self._next = max(row.number for row in rows) + 1
         self._sifter = Sifter(equipment) if job.in_bulk else None
+        self._docket = Docket(equipment, self._family)
         self._totals.started()
 
     def run(self, onlooker: Onlooker = lambda progress: None) -> bool:
@@ -116,7 +119,9 @@ class Campaign:
                     self._sifter.generation()
                 else:
                     self._generation()
+                    self._docket.work()
                 onlooker(self._progress())
+            self._docket.finish(lambda: onlooker(self._progress()))
             self._drifts()
             self._confirm()
         except KeyboardInterrupt:
@@ -136,8 +141,9 @@ class Campaign:
         self._totals.making += time.monotonic() - began
         answers = self._has.runner.run([one.trial for one in bred])
         tried = [self._try(one, runs) for one, runs in zip(bred, answers, strict=True)]
-        self._has.keep(tried, self._strategy.state(), self._strongest, self._canary(len(tried)))
-        self._family.sweep()
+        state, canary = self._strategy.state(), self._canary(len(tried))
+        self._has.keep(tried, state, self._strongest, canary, also=self._docket.note)
+        self._family.sweep(spared=self._docket.digests)
         self._has.runner.recycle(self._job.memory_limit)
 
     def _breed(self) -> list[Bred]:
@@ -176,10 +182,14 @@ class Campaign:
             return None
 
     def _try(self, bred: Bred, runs: Mapping[str, Run]) -> Tried:
-        """Judge a trial, look into it, tell the strategy, and count it."""
+        """Judge a trial, put it on the docket if it is odd, tell the strategy, and count it."""
         trial = bred.trial
         answered = trial.answered(runs, self._has.lab)
-        joined = self._strategy.tell(bred.choice, self._offspring(trial, answered))
+        is_new = False
+        if answered.odd is not None and isinstance(trial, Mutant):
+            taken = self._docket.add(trial, answered.odd)
+            answered, is_new = answered.showing(taken.again), taken.is_new
+        joined = self._strategy.tell(bred.choice, self._offspring(trial, answered, is_new))
         if joined and trial.birth is not None:
             self._family.add(trial.birth, trial.subject)
         if answered.valid and trial.counts:
@@ -187,14 +197,15 @@ class Campaign:
         self._totals.count(trial, answered, self._accs[trial.root], self._has.tools)
         return Tried(trial, answered, row_of(trial, answered, joined, self._totals.seconds))
 
-    def _offspring(self, trial: Trial, answered: Answered) -> Offspring:
-        found = answered.conclusion
-        known = bool(found.findings or found.again)
+    def _offspring(self, trial: Trial, answered: Answered, is_new: bool) -> Offspring:
+        """What a strategy is told at once: of findings, that something looks like no other."""
+        found, odd = answered.conclusion, answered.odd
+        known = bool(found.findings or found.again or (odd and (odd.odd or odd.failed)))
         return Offspring(
             trial.number if answered.valid else None,
             answered.acc if answered.valid else None,
             trial.repeatable and (self._job.breed_known or not known),
-            len(found.fingerprints - self._has.keeper.known),
+            len(found.fingerprints - self._has.keeper.known) + is_new,
             trial.cost,
         )
 
@@ -211,8 +222,10 @@ class Campaign:
         if self._job.confirm:
             for finding in self._has.lab.investigator.confirm(self._job.confirm):
                 self._has.keeper.retell(finding)
+        seconds = time.monotonic() - began
+        self._totals.confirming += seconds
         if self._sifter is not None:
-            self._sifter.confirming(time.monotonic() - began)
+            self._sifter.confirming(seconds)
 
     def _drifts(self, *, measure: bool = True) -> None:
         seed, samples = next(iter(self._has.seeds.values())), self._has.store.samples()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -60,8 +60,12 @@ class Equipment:
         state: Mapping[str, object],
         strongest: Strongest,
         samples: Sequence[Sample] = (),
+        also: Callable[[], None] = lambda: None,
     ) -> None:
-        """Store what was tried together, and where the campaign stands, in one transaction."""
+        """Store what was tried together, and where the campaign stands, in one transaction.
+
+        `also` writes what else belongs to it.
+        """
         with self.store.transaction():
             for one in tried:
                 self.store.add(one.row)
@@ -71,6 +75,7 @@ class Equipment:
                 self.store.sample(sample)
             self.store.note(facts.STATE, state)
             self.store.note(facts.STRONGEST, strongest.state())
+            also()
             self.note_totals()
 
     def note_totals(self) -> None:

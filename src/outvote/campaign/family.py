@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from outvote.campaign.seeds import Seed
 from outvote.campaign.trial import Mutant
@@ -69,8 +69,8 @@ class Family:
             number = self._births[number].parent
         return number
 
-    def sweep(self) -> None:
-        """Delete the weights that no model in memory holds."""
+    def sweep(self, spared: Set[str]) -> None:
+        """Delete the weights that no model in memory holds, but for those that are spared."""
         subjects = [*(seed.subject for seed in self.seeds.values()), *self._kept.values()]
         used = {
             weight.digest
@@ -78,7 +78,7 @@ class Family:
             for layer in subject.model.layers
             for weight in layer.weights
         }
-        self._tools.blobs.keep_only(used)
+        self._tools.blobs.keep_only(used | spared)
 
     def _made(self, birth: Birth, parent: Subject) -> Subject | None:
         rule = self._rules[birth.rule]

@@ -57,6 +57,14 @@ class Conclusion:
         return frozenset(finding.fingerprint for finding in self.findings)
 
 
+@dataclass(frozen=True)
+class Recognised:
+    """What of a case is explained by findings that are known."""
+
+    again: frozenset[str] = frozenset()  # their fingerprints
+    all_of_it: bool = True  # nothing is left that a look could explain
+
+
 class Investigator:
     """Looks into mutants, and remembers which layers are guilty and which are cleared."""
 
@@ -97,6 +105,23 @@ class Investigator:
             concluded += self._examine(finding, case)
         self.seconds += time.monotonic() - began
         return concluded
+
+    def recognised(self, model: Model, judged: Judged) -> Recognised:
+        """The findings that explain how targets part, as far as that takes no run."""
+        if not judged.suspicious:
+            return Recognised()
+        parts = [
+            self._told({self._failures.get(_failure_key(name, run, model), "")})
+            for name, run in judged.failed.items()
+        ]
+        for name in judged.odd:
+            key = self._parting_key(model.layer(name), judged)
+            parts.append(self._told(self._partings.get(key, ())))
+        known = self._known_of(model)
+        guilty = {name for names in known.values() for name in names}
+        explained = all(guilty & set(pair.targets) for pair in judged.apart)
+        again = _concerned(known, judged.apart).union(*parts)
+        return Recognised(again, explained and all(parts))
 
     def _examine(self, finding: Finding, case: Case) -> Conclusion:
         """Small, with a verdict, and only if its cause is not known yet."""

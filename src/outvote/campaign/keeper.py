@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,7 +44,11 @@ class Keeper:
             self.store.found(fingerprint, number, self.seconds(), self._proved(finding, model))
             self.known.add(fingerprint)
             self.last = finding.title
-        for fingerprint in conclusion.again - conclusion.fingerprints:
+        self.again(number, conclusion.again - conclusion.fingerprints)
+
+    def again(self, number: int, fingerprints: Iterable[str]) -> None:
+        """Findings that a mutant shows once more."""
+        for fingerprint in fingerprints:
             self.store.again(fingerprint, number, self.seconds())
 
     def met(self, fingerprint: str) -> None:

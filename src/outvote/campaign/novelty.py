@@ -1,52 +1,75 @@
-"""Which of the differences that a sieve lets through are looked into first: those like no other."""
+"""Which of the differences that a campaign meets are looked into first: those like no other."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
-from outvote.core.sifted import CauseKey, PartedCase, SuspectCase
+from outvote.core.sifted import CauseKey
 
-_MOST_LOOKS = 3  # at differences of one family that brought nothing new
+MOST_LOOKS = 3  # at differences of one family that brought nothing new
+
+
+class Keyed(Protocol):
+    """A case, and what its difference looks like."""
+
+    @property
+    def key(self) -> CauseKey: ...
+
+
+C = TypeVar("C", bound=Keyed)
 
 
 @dataclass(frozen=True)
-class Waiting:
-    """A case to be looked into, and the number of the graph that it is a part of."""
+class Waiting(Generic[C]):
+    """A case to be looked into, and the number of what was tried."""
 
     number: int
-    case: SuspectCase
+    case: C
 
 
 @dataclass
-class Novelty:
-    """Differences by their keys. One of each key is kept; the others are counted."""
+class Novelty(Generic[C]):
+    """Differences by their keys. One of each key is kept; the others are counted.
 
+    Families that brought nothing new in so many looks wait for good (`most_vain`), or where that is
+    None behind all others.
+    """
+
+    most_vain: int | None = MOST_LOOKS
     met: Counter[CauseKey] = field(default_factory=Counter)
-    _waiting: dict[CauseKey, Waiting] = field(default_factory=dict)
+    _waiting: dict[CauseKey, Waiting[C]] = field(default_factory=dict)
     _led_to: dict[CauseKey, frozenset[str]] = field(default_factory=dict)  # fingerprints
     _looks: Counter[str] = field(default_factory=Counter)  # at each family
     _vain: Counter[str] = field(default_factory=Counter)  # of them, without a new finding
 
-    def add(self, suspect: PartedCase) -> frozenset[str]:
-        """Take a suspect in; the findings that it shows again, by what it looks like."""
-        keys = [case.key for case in suspect.cases] or [suspect.key]
+    def add(self, number: int, whole: CauseKey, cases: Sequence[C]) -> frozenset[str]:
+        """Take in what parts targets, as a whole and by its parts, if it was cut.
+
+        Gives the findings that it shows again, by what it looks like.
+        """
+        keys = [case.key for case in cases] or [whole]
         self.met.update(keys)
-        for case in suspect.cases:
+        for case in cases:
             if case.key not in self._led_to:
-                self._waiting.setdefault(case.key, Waiting(suspect.number, case))
+                self._waiting.setdefault(case.key, Waiting(number, case))
         return frozenset().union(*(self._led_to.get(key, frozenset()) for key in keys))
 
-    def next(self) -> Waiting | None:
+    def next(self) -> Waiting[C] | None:
         """Of the family that was looked at least; None where nothing is worth it."""
-        worth = [key for key in self._waiting if self._vain[key.family] < _MOST_LOOKS]
+        most = self.most_vain
+        worth = [k for k in self._waiting if most is None or self._vain[k.family] < most]
         if not worth:
             return None
-        key = min(worth, key=lambda key: (self._looks[key.family], -self.met[key]))
-        return self._waiting.pop(key)
+        return self._waiting.pop(min(worth, key=self._rank))
 
-    def looked(self, one: Waiting, fingerprints: Iterable[str], new: bool) -> None:
+    def _rank(self, key: CauseKey) -> tuple[int, int, int]:
+        vain = self._vain[key.family] if self.most_vain is None else 0
+        return (vain, self._looks[key.family], -self.met[key])
+
+    def looked(self, one: Waiting[C], fingerprints: Iterable[str], new: bool) -> None:
         """What came of a look; the same key is not looked at again."""
         key = one.case.key
         self._led_to[key] = frozenset(fingerprints)
@@ -57,3 +80,8 @@ class Novelty:
     def waiting(self) -> int:
         """Keys that nobody has looked at."""
         return len(self._waiting)
+
+    @property
+    def cases(self) -> list[Waiting[C]]:
+        """What waits, the next one first."""
+        return [self._waiting[key] for key in sorted(self._waiting, key=self._rank)]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from outvote.bench.reader import reader
 from outvote.campaign.equipment import Equipment
@@ -19,7 +19,7 @@ from outvote.campaign.seeds import Seed
 from outvote.campaign.trial import Mutant, row_of
 from outvote.core.case import Case, Data
 from outvote.core.dialect import dialect
-from outvote.core.sifted import Sifted
+from outvote.core.sifted import Sifted, SuspectCase
 from outvote.judge.truth import interpret
 from outvote.mutate.subject import Subject
 from outvote.store import facts
@@ -52,9 +52,8 @@ class Sifter:
         job, store = equipment.job, equipment.store
         self.counts = SiftCounts(**store.fact(facts.SIFTED) or {})
         self._series: list[list[float]] = store.fact(facts.SIFTED_OVER_TIME)
-        self._novelty = Novelty()
+        self._novelty: Novelty[SuspectCase] = Novelty()
         self._next = max(row.number for row in store.rows()) + 1
-        self._lab = replace(equipment.lab, oracles=())
         self._sieve = dialect(job.dialect).bulk.open_sieve(
             equipment.pool, job.targets, reader(job.targets).name, job.seed
         )
@@ -94,13 +93,13 @@ class Sifter:
             has.runner.busy[name] = has.runner.busy.get(name, 0.0) + seconds
         with has.store.transaction():
             for suspect in sifted.suspects:
-                for fingerprint in self._novelty.add(suspect):
+                for fingerprint in self._novelty.add(suspect.number, suspect.key, suspect.cases):
                     has.keeper.met(fingerprint)
         at = has.totals.seconds
         if not self._series or at - self._series[-1][0] >= _SLICE:
             self._series.append([round(at, 1), counts.tested])
 
-    def _look(self, one: Waiting) -> None:
+    def _look(self, one: Waiting[SuspectCase]) -> None:
         """The case on every target, by the same judge as every mutant."""
         seed = self._read(one)
         if seed is None:
@@ -112,7 +111,7 @@ class Sifter:
         (runs,) = self._has.runner.run([ModelRun(seed, model, names, rows)])
         birth = Birth(self._next, _ROOT, FREE, one.number)
         trial = Mutant(birth, _ROOT, seed.subject, names, seed)
-        answered = trial.answered(runs, self._lab)
+        answered = trial.looked_into(runs, self._has.lab)
         concluded = answered.conclusion
         known = set(self._has.keeper.known)
         row = row_of(trial, answered, False, self._has.totals.seconds)
@@ -126,7 +125,7 @@ class Sifter:
         fingerprints = concluded.fingerprints | concluded.again
         self._novelty.looked(one, fingerprints, bool(concluded.fingerprints - known))
 
-    def _read(self, one: Waiting) -> Seed | None:
+    def _read(self, one: Waiting[SuspectCase]) -> Seed | None:
         """The case as a model of ours; None where the reader will not have it."""
         pool, found = self._has.pool, self._sieve.read(one.case)
         if found is None:

@@ -49,6 +49,8 @@ class Totals:
         self.accepted = Counter(store.fact(facts.ACCEPTED))  # illegal values that none refused
         self.rounding = store.fact(facts.ROUNDING)
         self.making = store.fact(facts.MAKING)  # seconds
+        self.looking_after = store.fact(facts.LOOKING_AFTER)
+        self.confirming = store.fact(facts.CONFIRMING)
         self.best = 0.0  # the largest ACC of a mutant over its seed's, in this sitting
 
     @property
@@ -92,6 +94,8 @@ class Totals:
             "seconds": self.seconds,
             "starting": self._starting,
             "making": self.making,
+            "looking_after": self.looking_after,
+            "confirming": self.confirming,
             "kinds": dict(self.kinds),
             "values": dict(self.values),
             "accepted": dict(self.accepted),

@@ -7,7 +7,7 @@ Illegal values stand in `probes/illegal.py`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from outvote.campaign.contradictions import contradictions
@@ -50,6 +50,11 @@ class Answered:
     acc: float | None = None
     mad: Mapping[Pair, Array] = field(default_factory=dict)  # D_MAD of each pair, by input
     network: str = ""  # identity of the model that was run, with its weights
+    odd: Judged | None = None  # what is not looked into yet: targets part, or some fail
+
+    def showing(self, again: frozenset[str]) -> Answered:
+        """The same, and findings that it shows once more."""
+        return replace(self, conclusion=self.conclusion + Conclusion(again=again))
 
 
 class Trial(Protocol):
@@ -168,12 +173,23 @@ class Mutant:
         return ModelRun(self.seed, self.subject.model, self.changed, rows).request(keep)
 
     def answered(self, runs: Mapping[str, Run], lab: Lab) -> Answered:
-        model = self.subject.model
-        judged = judge(runs, self.changed, self.seed.case.truth, lab.settings)
-        concluded = lab.investigator.look(self.seed, model, judged)
+        """Judged, and shown to the oracles; where targets part, a look is left for later."""
+        model, judged = self.subject.model, self._judged(runs, lab)
+        recognised = lab.investigator.recognised(model, judged)
+        concluded = Conclusion(again=recognised.again)
         for oracle in lab.oracles:
             concluded += oracle.look(self.seed, model, judged)
-        return _answered(judged, concluded, model)
+        odd = None if recognised.all_of_it else judged
+        return replace(_answered(judged, concluded, model), odd=odd)
+
+    def looked_into(self, runs: Mapping[str, Run], lab: Lab) -> Answered:
+        """Why targets part, as far as they do."""
+        judged = self._judged(runs, lab)
+        concluded = lab.investigator.look(self.seed, self.subject.model, judged)
+        return _answered(judged, concluded, self.subject.model)
+
+    def _judged(self, runs: Mapping[str, Run], lab: Lab) -> Judged:
+        return judge(runs, self.changed, self.seed.case.truth, lab.settings)
 
 
 def _answered(judged: Judged, conclusion: Conclusion, model: Model) -> Answered:

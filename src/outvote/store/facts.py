@@ -46,11 +46,17 @@ ACCEPTED: Fact[dict[str, int]] = Fact("accepted", {})
 SIFTED: Fact[dict[str, Any]] = Fact("sifted", {})
 SIFTED_OVER_TIME: Fact[list[list[float]]] = Fact("sifted_over_time", [])
 
+# Odd mutants that nobody has looked into: their numbers, and [what they look like, how often].
+WAITING: Fact[list[int]] = Fact("waiting", [])
+WAITING_KINDS: Fact[list[list[Any]]] = Fact("waiting_kinds", [])
+
 # Totals of all sittings: seconds, and how often.
 SECONDS = Fact("seconds", 0.0)
 STARTING = Fact("starting", 0.0)
 MAKING = Fact("making", 0.0)
 LOOKING = Fact("looking", 0.0)
+LOOKING_AFTER = Fact("looking_after", 0.0)  # of these, after the end of the budget
+CONFIRMING = Fact("confirming", 0.0)
 LOOKS = Fact("looks", 0)
 ROUNDING = Fact("rounding", 0)
 FLAKY = Fact("flaky", 0)

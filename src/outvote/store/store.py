@@ -235,6 +235,10 @@ class Store:
         values = tuple(vars(row).values())
         self._write(f"INSERT INTO mutants VALUES ({','.join('?' * len(values))})", values)  # noqa: S608
 
+    def shows_finding(self, number: int) -> None:
+        """Of a mutant that is stored, and was looked into later."""
+        self._write("UPDATE mutants SET inconsistent = 1 WHERE number = ?", (number,))
+
     def found(self, fingerprint: str, number: int, at: float, data: Mapping[str, Any]) -> None:
         """A new finding, or a known one that was met again."""
         self._write(

@@ -36,7 +36,9 @@ def fuzz_result(store: Store) -> dict[str, Any]:
             created=store.fact(facts.CREATED),
             seconds=seconds,
             verdict="inconsistent" if real else "interrupted" if interrupted else "consistent",
-            summary=_summary(tested, _breeding(store), findings, sieve),
+            summary=_summary(
+                tested, findings, _split(store, sieve), "graphs" if sieve else "mutants"
+            ),
             interrupted=interrupted,
             warnings=[] if sieve else _warnings(mutants, invalid),
             findings=findings,
@@ -62,6 +64,7 @@ def fuzz_result(store: Store) -> dict[str, Any]:
         "throughput": _sifted_over_time(store) if sieve else _throughput(mutants, seconds),
         "sieve": sieve,
         "time": _time(store),
+        "waiting": store.fact(facts.WAITING_KINDS),
         "samples": [list(vars(sample).values()) for sample in store.samples()],
         "bugs": _bugs(findings, len(rows) - len(mutants), store.fact(facts.STARTING)),
         "counts": {
@@ -80,30 +83,34 @@ def _breeding(store: Store) -> float:
 
 
 def _summary(
-    tested: int,
-    seconds: float,
-    findings: Sequence[dict[str, Any]],
-    sieve: Mapping[str, Any] | None = None,
+    tested: int, findings: Sequence[dict[str, Any]], split: Mapping[str, Any], cases: str
 ) -> str:
-    if sieve:
-        seconds -= sieve["confirming"]
-    rate = tested / seconds * 60 if seconds > 0 else 0.0
-    told = f"{tested} {'graphs' if sieve else 'mutants'} at {rate:.0f} a minute"
-    real = [f for f in findings if f["triage"] != "precision"]
-    found = f"{len(real)} finding{'s' * (len(real) != 1)}" if real else "nothing found"
-    return f"{told}, {found}." + (_split(sieve) if sieve else "")
+    """How many cases, how quickly, what was found, where the time went, and what waits.
 
-
-def _split(sieve: Mapping[str, Any]) -> str:
-    """Where the time went, and what was not looked into."""
+    `split` has the seconds of each part of the time; those after the end are of `looking` too.
+    """
     parts = {
-        "ran new graphs": sieve["sifting"],
-        "looked into differences": sieve["looking"],
-        "confirmed findings": sieve["confirming"],
+        f"ran new {cases}": split["searching"],
+        "looked into differences": split["looking"],
+        "confirmed findings": split["confirming"],
     }
     total = sum(parts.values()) or 1.0
-    told = ", ".join(f"{seconds / total:.0%} {what}" for what, seconds in parts.items())
-    return f" Of the time {told}; {sieve['waiting']} kinds of differences wait."
+    seconds = split["searching"] + split["looking"] - split["after"]
+    rate = tested / seconds * 60 if seconds > 0 else 0.0
+    real = [f for f in findings if f["triage"] != "precision"]
+    found = f"{len(real)} finding{'s' * (len(real) != 1)}" if real else "nothing found"
+    head = f"{tested} {cases} at {rate:.0f} a minute, {found}."
+    if not (split["looking"] or split["waiting"]):
+        return head
+    told = ", ".join(f"{spent / total:.0%} {what}" for what, spent in parts.items())
+    return f"{head} Of the time {told}; {split['waiting']} kinds of differences wait."
+
+
+def _split(store: Store, sieve: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Where the time went: a campaign in bulk has clocks of its own."""
+    if sieve:
+        return {**sieve, "searching": sieve["sifting"], "after": 0.0}
+    return {**_time(store), "after": store.fact(facts.LOOKING_AFTER)}
 
 
 def _warnings(mutants: Sequence[Row], invalid: Sequence[Row]) -> list[str]:
@@ -238,15 +245,19 @@ def _throughput(mutants: Sequence[Row], seconds: float) -> list[list[float]]:
 
 
 def _time(store: Store) -> dict[str, Any]:
+    looking, confirming = store.fact(facts.LOOKING), store.fact(facts.CONFIRMING)
     return {
         "total": store.fact(facts.SECONDS),
         "starting": store.fact(facts.STARTING),
         "breeding": _breeding(store),
+        "searching": max(0.0, _breeding(store) - looking - confirming),
         "making": store.fact(facts.MAKING),
-        "looking": store.fact(facts.LOOKING),
+        "looking": looking,
+        "confirming": confirming,
         "looks": store.fact(facts.LOOKS),
         "refused_draws": store.fact(facts.REFUSED_DRAWS),
         "recycled": store.fact(facts.RECYCLED),
+        "waiting": len(store.fact(facts.WAITING)),
     }
 
 

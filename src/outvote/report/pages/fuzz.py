@@ -75,6 +75,7 @@ def sections(result: dict[str, Any]) -> list[str]:
         _counts(result),
         section("Findings", _findings(result)),
         known_findings(result),
+        section("Not looked into", table(("looks like", "times"), result["waiting"])),
         section("Bugs by target and kind", _bugs(result)),
         section("As the papers count", _counts_of_papers(result["counts"])),
         section("Amplification", _amplification(result)),

@@ -49,7 +49,8 @@ def create_in(context: Context, mode: str) -> KerasWorker:
     backend: Any = importlib.import_module(f"{__package__}.backends.{name}")
     os.environ["KERAS_BACKEND"] = name
     backend.before_import(mode)
-    importlib.import_module("keras")
+    keras = importlib.import_module("keras")
+    keras.config.disable_traceback_filtering()  # the place of an error tells causes apart
     backend.after_import(mode)
     run_setup(context)
     return KerasWorker(context, backend, mode)

@@ -1,0 +1,53 @@
+"""What an odd case looks like at a glance: who leaves whom, how, where, and by which words.
+
+It takes what is known without running anything more, so that a campaign can go on searching, and
+choose what is worth a look.
+"""
+
+from __future__ import annotations
+
+from outvote.campaign.oracle import Judged
+from outvote.core.dialect import dialect
+from outvote.core.frames import innermost_frame
+from outvote.core.model import Layer, Model
+from outvote.core.sifted import CauseKey
+from outvote.core.target import Run
+from outvote.judge.partings import wording
+
+
+def key_of(model: Model, judged: Judged, package: str) -> CauseKey:
+    """Of failures where there are some: what comes behind them was not computed.
+
+    `package` is the library in whose code the place of an error is looked for.
+    """
+    if judged.failed:
+        return _of_failures(model, judged, package)
+    for layer in model.layers:
+        if layer.name in judged.odd:
+            return CauseKey(f"{layer.kind} | {judged.odd[layer.name]}", _words(model, layer))
+    pairs = "; ".join(" ".join(pair.targets) for pair in judged.apart)
+    return CauseKey(f"the outputs | {pairs}", " ".join(sorted({i.kind for i in model.layers})))
+
+
+def _of_failures(model: Model, judged: Judged, package: str) -> CauseKey:
+    """One place in a library is one cause, whatever the layer; what dies is known by its layer."""
+    kinds = {layer.name: layer.kind for layer in model.layers}
+    who, words = [], []
+    for name, run in sorted(judged.failed.items()):
+        place = _place(run, package) or kinds.get(run.layer or "", "a model")
+        who.append(f"{name}: {run.outcome.value} in {place}")
+        words.append(wording(run.message))
+    return CauseKey("; ".join(who), " | ".join(words))
+
+
+def _place(run: Run, package: str) -> str:
+    frame = innermost_frame(run.detail, package)
+    return str(frame) if frame else ""
+
+
+def _words(model: Model, layer: Layer) -> str:
+    """The words and switches among a layer's parameters, and its type: no sizes."""
+    known = dialect(model.dialect).layers
+    parameters = sorted(known.parameters(layer).items())
+    told = [f"{key}={value}" for key, value in parameters if isinstance(value, str | bool)]
+    return ", ".join([*told, known.dtype(layer) or ""])

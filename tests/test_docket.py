@@ -1,0 +1,102 @@
+"""What is odd waits: known by a cheap key, looked into in its share of the time, kept if killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import fake
+from outvote.campaign import docket
+from outvote.campaign.job import Budget, FuzzJob, SeedFile
+from outvote.campaign.novelty import Novelty
+from outvote.campaign.odd import key_of
+from outvote.campaign.oracle import Judged
+from outvote.commands.fuzz.run import resume, start
+from outvote.core.frames import Frame, innermost_frame
+from outvote.core.model import REF, Input, Layer, Model, Ref
+from outvote.core.sifted import CauseKey, SuspectCase
+from outvote.core.target import Outcome, Run
+
+TRACE = """Traceback (most recent call last):
+  File "/home/me/outvote/worker/main.py", line 12, in _answer
+  File "/env/lib/python3.11/site-packages/keras/src/layers/layer.py", line 941, in __call__
+  File "/env/lib/python3.11/site-packages/keras/src/backend/torch/nn.py", line 433, in conv
+  File "/env/lib/python3.11/site-packages/torch/_ops.py", line 5, in __call__
+RuntimeError: no
+"""
+
+
+def test_the_place_of_an_error_is_the_innermost_in_the_library_that_is_asked_for() -> None:
+    assert innermost_frame(TRACE, "keras") == Frame("keras/src/backend/torch/nn.py", 433, "conv")
+    assert innermost_frame(TRACE, "jax") == Frame("torch/_ops.py", 5, "__call__")
+    assert innermost_frame("RuntimeError: no", "keras") is None
+
+
+def model_of(kind: str, **config: Any) -> Model:
+    layer = Layer("one", kind, {"name": "one", **config}, args=[{REF: ["x", 0]}])
+    return Model("m", (Input("x", (None, 3), "float32"),), (layer,), (Ref("one"),), "keras")
+
+
+def failing(message: str, trace: str = TRACE) -> Judged:
+    run: Run[Any] = Run("torch", Outcome.ERROR, message=message, layer="one", detail=trace)
+    return Judged({"torch": run}, {}, {}, (), {})
+
+
+def test_errors_from_one_place_have_one_key_whatever_the_layer() -> None:
+    first = key_of(model_of("Conv1D"), failing("size 3 of 'a'"), "keras")
+    second = key_of(model_of("Conv2D"), failing("size 7 of 'b'"), "keras")
+    assert first == second
+    assert "keras/src/backend/torch/nn.py:433" in first.family
+    other = key_of(model_of("Conv2D"), failing("size 7 of 'b'", trace=""), "keras")
+    assert other.family == "torch: error in Conv2D"
+
+
+def test_words_of_parameters_tell_differences_apart_and_sizes_do_not() -> None:
+    def key(padding: str, size: int) -> CauseKey:
+        judged = Judged({}, {}, {}, (), {"one": "torch: inconsistency"})
+        return key_of(
+            model_of("AveragePooling1D", pool_size=size, padding=padding), judged, "keras"
+        )
+
+    assert key("same", 2) == key("same", 3)
+    assert key("same", 2) != key("valid", 2)
+    assert key("same", 2).family == key("valid", 2).family
+
+
+def test_a_family_that_brought_nothing_new_waits_behind_the_others_and_not_for_good() -> None:
+    novelty: Novelty[SuspectCase] = Novelty(most_vain=None)
+    for number, (family, detail) in enumerate([("a", "1"), ("a", "2"), ("b", "1"), ("b", "2")]):
+        key = CauseKey(family, detail)
+        novelty.add(number, key, [SuspectCase(key, b"", ())])
+    order = []
+    while (one := novelty.next()) is not None:
+        order.append(one.number)
+        novelty.looked(one, ["f"], one.case.key.family == "b")
+    assert order == [0, 2, 3, 1]
+
+
+@pytest.mark.slow
+def test_what_waits_is_told_and_looked_into_when_the_campaign_goes_on(
+    fake_model: Path, fake_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    targets = (fake("a"), fake("b"), fake("bad", "lie:Rescaling"))
+    seeds = (SeedFile("seed", fake_model, fake_data),)
+    job = FuzzJob(seeds, targets, budget=Budget(mutants=24, seconds=600.0), inputs=8, minimise=0.0)
+    for name, none in (("SHARE", -1.0), ("MOST", -1.0), ("AFTER", -1.0)):
+        monkeypatch.setattr(docket, name, none)
+    first = start(job, tmp_path / "out")
+    assert first["findings"] == []
+    ((look, met),) = first["waiting"]
+    assert look == "Rescaling | bad: inconsistency"
+    assert met > 1
+    assert first["time"]["waiting"] == 1
+    assert "1 kinds of differences wait" in first["summary"]
+    assert "Rescaling" in (tmp_path / "out" / "report.md").read_text()
+    monkeypatch.undo()
+    known = {target.name: target for target in targets}
+    rest = resume(tmp_path / "out", known, changes={"budget": Budget(mutants=24)})
+    (finding,) = rest["findings"]
+    assert (finding["accused"], finding["layer_kind"]) == ("bad", "Rescaling")
+    assert rest["waiting"] == []
