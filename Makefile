@@ -26,7 +26,7 @@ demo: .venv/demo
 # What CI runs. Environments that the classic targets need are built beside lint and quick tests.
 test: setup
 	@$(MAKE) --no-print-directory -j2 checked classic
-	$(BIN)/python -m pytest -m "frameworks or browser or slow" -n 2 --dist loadfile
+	$(BIN)/python -m pytest -m "frameworks or browser or slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 checked: setup
 	@$(MAKE) --no-print-directory lint

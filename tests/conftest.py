@@ -11,7 +11,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,8 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 import zygote
 from outvote import dialects
@@ -44,6 +48,12 @@ pytest.register_assert_rewrite("worker_contract")  # it asserts, and is no test 
 REAL = tuple(n for n, t in BUILT_IN.items() if t.worker == "keras3" and t.mode == "eager")
 PLANTED = ("tensorflow", "jax", "torch")  # those for which examples/faults are written
 
+# Files that take a minute or more, the longest first.
+LONG = (
+    *("test_versions", "test_ground_truth", "test_extras", "test_notebooks", "test_torch_check"),
+    *("test_hostile", "test_torch_ground_truth", "test_torch_bulk", "test_onnx_check"),
+)
+
 DRIVER = Path(__file__).with_name("driver.py")  # `outvote` in a process of its own
 EXAMPLES = Path(__file__).parent.parent / "examples" / "faults"
 
@@ -54,6 +64,34 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
         return None
     mark = re.search(r"^pytestmark = pytest\.mark\.(\w+)$", collection_path.read_text(), re.M)
     return True if mark and f"not {mark[1]}" in config.option.markexpr else None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that take longest begin, so that no process of xdist ends long after the other."""
+    items.sort(key=lambda item: _turn(item.path))
+
+
+def _turn(path: Path) -> int:
+    names = ("real_pool", *LONG)
+    return names.index(found) if (found := _group(path)) in names else len(names)
+
+
+@cache
+def _group(path: Path) -> str:
+    """Tests that xdist gives to one process: a file's, and all that share the real pool."""
+    return "real_pool" if "real_pool" in path.read_text() else path.stem
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
+    """Instead of that of `--dist loadfile`, which knows nothing of the pool."""
+    return ByGroup(config, log) if config.option.dist == "loadfile" else None
+
+
+class ByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """A group stays together, in the order of the collection."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _group(self.config.rootpath / nodeid.partition("::")[0])
 
 
 def pytest_collection_finish() -> None:
@@ -133,7 +171,7 @@ def browser() -> Iterator[webdriver.Chrome]:
 
 @pytest.fixture(scope="session")
 def real_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    """One worker per real backend, and one with faults planted, for all tests that need them."""
+    """A worker per real backend, and one with faults planted, each started when first asked."""
     faults = {p.stem: p.read_text() for p in sorted(EXAMPLES.glob("*.py"))}
     assert faults
     text = Path(__file__).with_name("planted.py").read_text()
@@ -141,9 +179,18 @@ def real_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     script.write_text(text.replace("FAULTS: dict[str, str] = {}", f"FAULTS = {faults!r}"))
     planted = [replace(BUILT_IN[name], name=f"planted-{name}", setup=script) for name in REAL]
     with LocalPool([*(BUILT_IN[name] for name in REAL), *planted]) as pool:
-        for name, run in pool.start().items():
-            assert run.ok, f"{name}: {run.message}\n{run.detail}"
         yield pool
+
+
+@contextmanager
+def joined(pool: Pool, *targets: Target) -> Iterator[Pool]:
+    """A pool with more targets for a while; then their memory is free again."""
+    for target in targets:
+        pool.add(target)
+    yield pool
+    for target in targets:
+        pool.stop(target.name)
+        del pool.targets[target.name]
 
 
 @pytest.fixture(scope="session")

@@ -151,7 +151,7 @@ def test_a_real_framework_under_fire_is_accused_of_nothing(keras_file: Any) -> N
     path = keras_file(
         "model = keras.Sequential([keras.Input((4,)), layers.Dense(3), layers.ReLU()])"
     )
-    shot_at([BUILT_IN["numpy"], BUILT_IN["torch"]], path, 12)
+    shot_at([BUILT_IN["numpy"], BUILT_IN["jax"]], path, 8)
 
 
 # The channel alone: nothing but a message comes out of it, whatever goes in.

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
+from conftest import joined
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in
 from outvote.dialects.keras.targets import BUILT_IN
-from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from outvote.targets.choose import known_targets, with_twins
 
@@ -49,8 +49,8 @@ model = keras.Model(x, layers.Rescaling(1e-6, name="back")(y))
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    with LocalPool([*ORIGINALS, *TWINS.values(), WRONG]) as running:
+def pool(real_pool: Pool) -> Iterator[Pool]:
+    with joined(real_pool, *TWINS.values(), WRONG) as running:
         yield running
 
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import joined
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.dialects.keras.targets import BUILT_IN
-from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 
 pytestmark = pytest.mark.frameworks
@@ -70,7 +70,7 @@ PREDICT = tuple(f"{name}:predict" for name in ("tensorflow", "jax", "torch", "nu
 
 
 @pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+def pool(real_pool: Pool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     folder = tmp_path_factory.mktemp("setup")
     (folder / "traced.py").write_text(TRACED)
     (folder / "fused.py").write_text(FUSED)
@@ -81,8 +81,8 @@ def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
         replace(graph, name="fused", setup=folder / "fused.py"),
         replace(BUILT_IN["torch:predict"], name="functional", setup=folder / "functional.py"),
     ]
-    names = ("tensorflow", "jax", "torch", "numpy", *MODES, *OPENVINO, *PREDICT)
-    with LocalPool([*(BUILT_IN[name] for name in names), *planted]) as pool:
+    modes = [BUILT_IN[name] for name in (*MODES, *OPENVINO, *PREDICT)]
+    with joined(real_pool, *modes, *planted) as pool:
         yield pool
 
 

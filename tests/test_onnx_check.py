@@ -147,10 +147,11 @@ def test_a_script_at_a_glance_prints_what_a_runtime_gives(pool: Pool, tmp_path: 
         assert str(finding.proof.observed.outputs[name].arrays[0]) in done.stdout
 
 
-def test_a_hang_is_an_outcome(pool: Pool, tmp_path: Path) -> None:
+def test_a_hang_is_an_outcome(tmp_path: Path) -> None:
     proto = model([helper.make_node("Neg", ["x"], ["y"])], [value("x", [2])], [value("y", [2])])
     targets = (*HONEST[:1], HONEST[3], PLANTED)
-    found = checked(pool, proto, tmp_path, targets)
+    with LocalPool(targets, limits=Limits(silence_seconds=5)) as impatient:
+        found = checked(impatient, proto, tmp_path, targets)
     assert found.runs["planted"].outcome is Outcome.HANG
     assert [(f.kind, f.accused) for f in found.findings] == [("hang", "planted")]
 

@@ -92,6 +92,7 @@ HEAD = struct.Struct("<II")
         HEAD.pack(9, 0) + b"[]",
         HEAD.pack(2, 0) + b"{]",
         HEAD.pack(2, 0) + b"[]",
+        HEAD.pack(100_000, 0) + b"[" * 100_000,
         HEAD.pack(24, 0) + b'[null, [["float32",[4]]]]'[:24],
         HEAD.pack(25, 0) + b'[null, [["float32",[4]]]]',
         HEAD.pack(26, 0) + b'[null, [["float32",[-4]]]]',

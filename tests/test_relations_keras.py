@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from conftest import joined
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.relations import all_relations
-from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 
 pytestmark = pytest.mark.frameworks
@@ -46,16 +46,15 @@ MODELS = {
 
 
 @pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
-    """NumPy and JAX as they are and with faults; torch reads the models."""
+def pool(real_pool: Pool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    """NumPy and JAX as they are and with faults."""
     script = tmp_path_factory.mktemp("planted") / "compiled.py"
     script.write_text(COMPILED)
     planted = [
-        replace(BUILT_IN["numpy"], name="planted-numpy", setup=PLANTED),
-        replace(BUILT_IN["jax"], name="planted-jax", setup=script),
+        replace(BUILT_IN["numpy"], name="breaking-numpy", setup=PLANTED),
+        replace(BUILT_IN["jax"], name="breaking-jax", setup=script),
     ]
-    released = [BUILT_IN[name] for name in ("numpy", "jax", "torch")]
-    with LocalPool([*released, *planted]) as found:
+    with joined(real_pool, *planted) as found:
         yield found
 
 
@@ -81,11 +80,11 @@ def test_a_planted_fault_is_found_by_its_relation(
     honest = checked(pool, path, "numpy", shape)
     assert honest.relations[relation] >= 1
     assert honest.findings == []
-    found = checked(pool, path, "planted-numpy", shape, tmp_path)
+    found = checked(pool, path, "breaking-numpy", shape, tmp_path)
     broken = {finding.relation: finding for finding in found.findings}
     assert relation in broken
     finding = broken[relation]
-    assert (finding.accused, finding.triage) == ("planted-numpy", "bug")
+    assert (finding.accused, finding.triage) == ("breaking-numpy", "bug")
     assert finding.layer is not None
     assert finding.layer.name == relation
     told = (tmp_path / "findings" / finding.fingerprint / "report.md").read_text()
@@ -101,8 +100,8 @@ def test_what_is_compiled_is_held_against_what_is_not(
     honest = checked(pool, path, "jax", (4,))
     assert honest.relations["compiled"] == 1
     assert honest.findings == []
-    (finding,) = checked(pool, path, "planted-jax", (4,)).findings
-    assert (finding.relation, finding.accused) == ("compiled", "planted-jax")
+    (finding,) = checked(pool, path, "breaking-jax", (4,)).findings
+    assert (finding.relation, finding.accused) == ("compiled", "breaking-jax")
 
 
 def test_layers_that_work_along_the_batch_are_not_asked_about_it(

@@ -16,6 +16,7 @@ from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
 from outvote.core.model import Ref
 from outvote.core.protocol import ModelRead
+from outvote.dialects.torch_export.targets import BUILT_IN
 from outvote.dialects.torch_export.workers.shared.read import read
 from outvote.worker.main import Refused
 
@@ -263,3 +264,9 @@ def test_an_archive_is_looked_at_before_it_is_read(
 ) -> None:
     with pytest.raises(UsageError, match=told):
         dialect("torch_export").files.inspect(written(members, tmp_path / "m.pt2"), None)
+
+
+def test_every_transformation_is_held_against_the_program_and_has_no_vote() -> None:
+    for target in (t for t in BUILT_IN.values() if t.twin):
+        assert (target.original, target.library, target.borrows) == ("torch:eager", "torch", {})
+        assert not target.can("float64")

@@ -27,6 +27,8 @@ from outvote.run.pool import Pool
 from outvote.targets.choose import missing_packages
 from torch_programs import saved
 
+pytestmark = pytest.mark.frameworks
+
 EAGER = BUILT_IN["torch:eager"]
 TWINS = {t.twin: t for t in BUILT_IN.values() if t.twin and not missing_packages(t)}
 LOSSY = ("fp16", "bf16", "int8")
@@ -91,7 +93,6 @@ def rows(found: Checked) -> dict[str, dict[str, Any]]:
     return {row["target"]: row for row in check_result(found)["twins"]}
 
 
-@pytest.mark.frameworks
 def test_what_loses_nothing_agrees_and_what_rounds_is_told_as_that(
     pool: Pool, tmp_path: Path
 ) -> None:
@@ -110,7 +111,6 @@ def test_what_loses_nothing_agrees_and_what_rounds_is_told_as_that(
             assert {layer["kind"] for layer in lost} == {"aten.linear"}
 
 
-@pytest.mark.frameworks
 def test_a_tool_that_is_wrong_is_beyond_what_its_type_explains(
     wrong: dict[str, Target], pool: Pool, tmp_path: Path
 ) -> None:
@@ -123,7 +123,6 @@ def test_a_tool_that_is_wrong_is_beyond_what_its_type_explains(
     assert {f.accused for f in spoilt} == set(told)
 
 
-@pytest.mark.frameworks
 def test_what_float16_cannot_hold_is_spoilt_at_its_line_and_proved_by_a_script(
     pool: Pool, tmp_path: Path
 ) -> None:
@@ -135,7 +134,6 @@ def test_what_float16_cannot_hold_is_spoilt_at_its_line_and_proved_by_a_script(
     assert f"test_torch_twins.py:{line}" in str(told["twin:torch:fp16"][1])
 
 
-@pytest.mark.frameworks
 def test_the_script_transforms_the_program_itself(pool: Pool, tmp_path: Path) -> None:
     torch.manual_seed(1)
     path = saved(Overflowing(), (torch.randn(2, 4),), tmp_path / "model.pt2")
@@ -151,15 +149,8 @@ def test_the_script_transforms_the_program_itself(pool: Pool, tmp_path: Path) ->
     assert told["twin:torch:fp16"].startswith("WRONG:")
 
 
-@pytest.mark.frameworks
 def test_twins_are_asked_for_from_python_too() -> None:
     x = np.random.default_rng(0).normal(size=(4, 1, 8, 8)).astype(np.float32)
     result = outvote.check(Classifier(), x, targets=["torch:eager"], twins=["bf16"])
     (row,) = result.data["twins"]
     assert (row["transformation"], row["original"]) == ("bf16", "torch:eager")
-
-
-def test_every_transformation_is_held_against_the_program_and_has_no_vote() -> None:
-    for target in (t for t in BUILT_IN.values() if t.twin):
-        assert (target.original, target.library, target.borrows) == ("torch:eager", "torch", {})
-        assert not target.can("float64")

@@ -213,7 +213,8 @@ def test_classic_targets_alone_are_checked_up_to_the_verdict(
 ) -> None:
     """CRADLE's own bug on CRADLE's own libraries."""
     targets = tuple(classic(name).targets[name] for name in CLASSIC)
-    (finding,) = run(Job(keras_file(POOLING), targets, count=2, out=tmp_path / "out"))["findings"]
+    job = Job(keras_file(POOLING), targets, count=2, out=tmp_path / "out", minimise=2)
+    (finding,) = run(job)["findings"]  # Theano compiles all that the minimiser tries
     assert (finding["accused"], finding["triage"]) == ("keras==2.1.4/theano", "bug")
     assert finding["layer_kind"] == "AveragePooling2D"
 

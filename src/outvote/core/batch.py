@@ -155,7 +155,7 @@ def _parsed(told: bytes) -> tuple[Json, list[Any]]:
     try:
         header, announced = json.loads(told)
         rows = [(str(name), list(shape)) for name, shape in announced]
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, RecursionError) as error:
         raise ProtocolError(f"a case in a pack could not be read: {error}") from error
     return header, rows
 

@@ -18,7 +18,7 @@ def run(job: ListJob | BuildJob | TrainJob, view: View = UNSEEN) -> dict[str, An
     entries = [entry.sized(build.size) for entry in found]
     done, interrupted = 0, False
     shop = _Workshop(job, build, entries)
-    with shop.work.bench(build.out, shop.work.trainer(build.target), view.watch) as bench:
+    with shop.work.bench(build.out, shop.trainer, view.watch) as bench:
         try:
             for entry in entries:
                 view.say(shop.made(bench, entry))
@@ -34,6 +34,7 @@ class _Workshop:
     def __init__(self, job: BuildJob | TrainJob, build: BuildJob, entries: list[Any]) -> None:
         self.work = zoo_of(build.names[0]).workshop()
         self._job, self._seed = job, build.seed
+        self.trainer = self.work.trainer(build.target)  # known before any data are read
         self._data = self.work.source_of(job.data, entries) if isinstance(job, TrainJob) else None
 
     def made(self, bench: Any, entry: Any) -> str:
