@@ -23,7 +23,9 @@ demo: .venv/demo
 	@echo "  demo-out/patched/report.html"
 	@echo "  demo-out/onnx/report.html"
 
-# What CI runs. Environments that the classic targets need are built beside lint and quick tests.
+# What CI runs; tests start Python by the hundred, so bytecode is kept, whatever the environment says.
+# Environments that the classic targets need are built beside lint and quick tests.
+test: export PYTHONDONTWRITEBYTECODE =
 test: setup
 	@$(MAKE) --no-print-directory -j2 checked classic
 	$(BIN)/python -m pytest -m "frameworks or browser or slow" -n 2 --dist loadfile --no-loadscope-reorder
@@ -33,7 +35,6 @@ checked: setup
 	@$(MAKE) --no-print-directory quick
 
 # Pure functions, fake targets, a toy dialect: no framework, no browser, nothing slow.
-# They start Python by the hundred, so bytecode is kept, whatever the environment says.
 quick: export PYTHONDONTWRITEBYTECODE =
 quick: export HYPOTHESIS_NO_PLUGINS = 1
 quick: setup

@@ -201,7 +201,7 @@ import keras
 original = keras.layers.Dense.call
 keras.layers.Dense.call = lambda self, *given, **more: original(self, *given, **more) * 1.25 + 0.5
 """
-QUICK = ("--minimise", "0", "--confirm", "0")
+QUICK = ("--minimise", "1", "--confirm", "0")
 WRITTEN = (
     *("code", "a docstring's end", "a bad escape", "a mark of our template", "jinja", "a table"),
     *("the end of CDATA", "a fence", "a title", "a line separator", "right to left"),

@@ -21,9 +21,15 @@ from outvote.core.outputs import Outputs
 from outvote.core.states import State
 from outvote.dialects.keras.workers.keras3.learner import Learner
 from outvote.worker.hello import hello, installed_version
+from outvote.worker.hidden import hidden
 from outvote.worker.main import Context, Handlers
 from outvote.worker.scripts import run_script, run_setup
 from outvote.worker.session import Session, Sessions
+
+# What Keras imports if it is there, for wrappers, notebooks, drawings and checkpoints: a third of
+# the time that a worker takes to start.
+_LOOKED_FOR = ("sklearn", "IPython", "cv2", "orbax")
+_ON_JAX = ("jax", "numpy")  # the backends that compute with it
 
 
 class Backend(Protocol):
@@ -49,7 +55,8 @@ def create_in(context: Context, mode: str) -> KerasWorker:
     backend: Any = importlib.import_module(f"{__package__}.backends.{name}")
     os.environ["KERAS_BACKEND"] = name
     backend.before_import(mode)
-    keras = importlib.import_module("keras")
+    with hidden(_LOOKED_FOR if name in _ON_JAX else (*_LOOKED_FOR, "jax")):
+        keras = importlib.import_module("keras")
     keras.config.disable_traceback_filtering()  # the place of an error tells causes apart
     backend.after_import(mode)
     run_setup(context)
