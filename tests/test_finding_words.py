@@ -20,7 +20,7 @@ from outvote.core.specimen import Specimen
 from outvote.core.target import Outcome, Run, Target
 from outvote.dialects.onnx.targets import BUILT_IN as ONNX
 from outvote.findings.answer import right_answer
-from outvote.findings.blame import told_by
+from outvote.findings.blame import by_cause, told_by
 from outvote.findings.finding import (
     Finding,
     Proof,
@@ -245,6 +245,14 @@ def test_a_refusal_speaks_against_who_accepts() -> None:
     assert fault.is_refused
     assert told_by(found) == {"a", "b", "bad"}
     assert told_by(found.but(fault=None)) == {"bad"}
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_of_one_cause_what_its_type_does_not_explain_is_told(order: int) -> None:
+    found = finding_of(seen({**TWO, "bad": gives(1, 3)}))
+    both = [found, found.but(triage="precision")][::order]
+    (told,) = by_cause(both).values()
+    assert told.triage == "bug"
 
 
 # What would be right

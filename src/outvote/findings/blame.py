@@ -142,9 +142,7 @@ class Blame:
         while apart:
             pair = max(apart, key=lambda p: len(set(p.targets) & set(voted.outvoted)))
             new = self._explain(pair, voted, noise)
-            # Of one cause, what a type explains says less than what it does not: that comes last.
-            ordered = sorted(new, key=lambda finding: finding.triage != "precision")
-            found = {**{finding.fingerprint: finding for finding in ordered}, **found}
+            found = {**by_cause(new), **found}
             blamed = {name for f in new for name in ([f.accused] if f.accused else f.targets)}
             apart = [p for p in apart if p is not pair and not blamed & set(p.targets)]
         return sorted(found.values(), key=self._place)
@@ -383,3 +381,9 @@ def _rounding(model: Model, metric: str, pairs: Sequence[Comparison], noise: Noi
         metric=metric,
         inputs=tuple(int(i) for i in worst.triggering[:8]),
     )
+
+
+def by_cause(findings: Sequence[Finding]) -> dict[str, Finding]:
+    """One of each fingerprint: what a type explains says less than what it does not."""
+    ordered = sorted(findings, key=lambda finding: finding.triage != "precision")
+    return {finding.fingerprint: finding for finding in ordered}
