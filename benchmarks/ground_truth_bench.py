@@ -17,9 +17,9 @@ import numpy as np
 
 from ground_truth_faults import Fault
 from outvote.bench.reader import read_model
-from outvote.campaign.campaign import Campaign, Progress
-from outvote.campaign.equipment import equipped
+from outvote.campaign import campaign
 from outvote.campaign.job import Budget, FuzzJob
+from outvote.campaign.progress import Progress
 from outvote.commands.blocks import seeds_of
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
@@ -144,7 +144,7 @@ def run_campaign(
             if any(shows(fault, seen.data) for seen in store.findings()):
                 raise KeyboardInterrupt
 
-        Campaign(equipped(job, pool, store, out)).run(until_found)
+        campaign.run_campaign(job, pool, store, out, until_found)
         return fuzz_result(store)
 
 

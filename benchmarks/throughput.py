@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from outvote.campaign.campaign import Campaign
-from outvote.campaign.equipment import equipped
+from outvote.campaign.crews import OneCrew
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.campaign.runner import Runner
 from outvote.commands.blocks import seeds_of
@@ -78,10 +78,11 @@ def run(job: FuzzJob, *, forget: bool = False, restart: bool = False) -> Measure
     ):
         store.note(facts.JOB, job.stored())
         with LocalPool(job.targets, limits=job.limits, jobs=job.jobs) as pool:
-            equipment = equipped(job, pool, store, Path(folder))
+            crews = OneCrew(job, pool, Path(folder), store.tell)
+            campaign = Campaign(job, store, crews)
             if forget or restart:
-                spoil(equipment.runner, forget, restart)
-            Campaign(equipment).run()
+                spoil(crews.crew.has.runner, forget, restart)
+            campaign.run()
         rows = [row for row in store.rows() if row.rule]
         time_, after = fuzz_result(store)["time"], store.fact(facts.LOOKING_AFTER)
         seconds = time_["breeding"] - time_["confirming"] - after

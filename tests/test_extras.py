@@ -22,7 +22,7 @@ pytestmark = pytest.mark.frameworks
 
 TARGETS = [target for target in known_targets().values() if target.extra]
 SLOW = {"compiles_slowly", "compiles_for_minutes"}
-OTHERS = {"dev", "serve", "testing", "zoo"}  # what brings no target
+OTHERS = {"dev", "ray", "serve", "testing", "zoo"}  # what brings no target
 MODEL = "model = keras.Sequential([keras.Input((6,)), layers.Dense(4), layers.Softmax()])"
 
 

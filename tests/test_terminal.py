@@ -14,7 +14,7 @@ from rich.console import Console
 
 from every_command import RESULTS
 from outvote import commands
-from outvote.campaign.campaign import Progress
+from outvote.campaign.progress import Progress
 from outvote.commands.fuzz.show import _left, _line, _picture, live, show_campaign
 from outvote.commands.terminal import Screen, Terminal, _progress_table, coloured, table
 from outvote.core.blackbox import Position

@@ -14,8 +14,8 @@ from outvote.api.given import Inputs, as_data, as_file
 from outvote.api.options import FuzzOptions
 from outvote.api.progress import view_for
 from outvote.api.result import Result
-from outvote.campaign.campaign import Progress
-from outvote.commands.fuzz.job import NewCampaign, Resumption
+from outvote.campaign.progress import Progress
+from outvote.commands.fuzz.job import NewCampaign, Replay, Resumption
 from outvote.commands.fuzz.run import run as run_fuzz
 from outvote.commands.view import View
 from outvote.core.errors import UsageError
@@ -24,7 +24,7 @@ from outvote.run.folder import OwnedFolder
 from outvote.store.follow import follow as follow_store
 from outvote.store.follow import last_run
 
-FuzzJobs = NewCampaign | Resumption
+FuzzJobs = NewCampaign | Resumption | Replay
 
 
 def fuzz(
@@ -138,7 +138,7 @@ def _job(seeds: Any, x: Inputs | None, folder: Path, options: FuzzOptions) -> Fu
     files = [str(as_file(seed, folder, f"seed{n}")) for n, seed in enumerate(given, 1)]
     data = as_data(x, None, folder)
     job: FuzzJobs = job_asked("fuzz", seeds=files, data=data and [data], **options)
-    if isinstance(job, NewCampaign) and job.out is None:
+    if isinstance(job, NewCampaign | Replay) and job.out is None:
         job = replace(job, out=folder / "campaign")
     return job
 

@@ -63,6 +63,8 @@ class FuzzOptions(_Worker, total=False):
     budget: int | str  # 500 mutants, or a time: "20m"
     until_coverage: float
     resume: PathLike
+    replay: PathLike
+    cluster: str
     seed: int
     jobs: int
     inputs: int

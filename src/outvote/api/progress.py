@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from outvote.commands.view import UNSEEN, View, repeated
 
 if TYPE_CHECKING:
-    from outvote.campaign.campaign import Progress
+    from outvote.campaign.progress import Progress
     from outvote.run.pool import Pool
 
 _EVERY = 0.5  # seconds between two pictures

@@ -1,72 +1,44 @@
-"""The loop: ask the strategy, run the mutants, judge, tell the strategy; now and then, look.
+"""The loop: ask the strategy, have a crew run the mutants, tell the strategy; now and then, look.
 
-A generation is a handful of mutants: all are asked for, run and judged, then the strategy is
-told of them in order. It is stored in one transaction, together with the strategy's state. What is
-odd waits in a docket.
+A generation is a handful of mutants: all are asked for, run and judged by one crew, then the
+strategy is told of them in order. It is stored in one transaction, together with the strategy's
+state and all its turns so far, of whichever generation: what was asked for and not told yet is
+given out again by whoever goes on. What is odd waits in a docket.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import astuple, dataclass, replace
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from outvote.campaign.docket import Docket
-from outvote.campaign.equipment import Equipment, Tried, equipped
-from outvote.campaign.family import Family, Lost
-from outvote.campaign.investigate import Conclusion
+from outvote.campaign.crews import Brood, Crews, Deadly, OneCrew
+from outvote.campaign.docket import Docket, OddCase
 from outvote.campaign.job import FuzzJob
-from outvote.campaign.probes.prober import PROBES, Prober
-from outvote.campaign.rules import chosen_rules
+from outvote.campaign.keeper import Keeper
+from outvote.campaign.novelty import Waiting
+from outvote.campaign.numbers import Numbers
+from outvote.campaign.progress import Onlooker, Progress
+from outvote.campaign.report import Opening, Order, Report, ToldFinding
+from outvote.campaign.rules import rules_of
 from outvote.campaign.sift import Sifter
-from outvote.campaign.trial import Answered, Mutant, Trial, row_of
+from outvote.campaign.totals import Totals
 from outvote.core.errors import UsageError
-from outvote.core.events import MutantsTested
-from outvote.core.target import Run
 from outvote.run.pool import Pool
 from outvote.search.registry import strategy
 from outvote.search.strategy import Choice, Experience, Offspring
 from outvote.store import facts
-from outvote.store.rows import Birth
-from outvote.store.store import Sample, Store
+from outvote.store.rows import ASKED, LOOKED, TOLD, VAIN, Birth, Turn
+from outvote.store.store import Row, Store
 from outvote.store.strongest import Strongest
 
 _TRIES = 2000  # rules that do not apply, one after the other, before we give up
 _CANARY = 50  # mutants between two runs of the seed that measure time and memory
-
-
-@dataclass(frozen=True)
-class Progress:
-    """What a person wants to see while it runs."""
-
-    tested: int = 0
-    valid: int = 0
-    rounding: int = 0
-    seconds: float = 0.0
-    findings: int = 0
-    best: float = 0.0  # the largest ACC of a mutant over its seed's
-    rules: Mapping[str, tuple[int, int]] = field(default_factory=dict)  # used, succeeded
-    share: float = 0.0  # of the budget
-    last: str = ""  # title of the newest finding
-    kinds: int = 0  # of layers that could be drawn and were run
-    values: int = 0  # classes of parameters' values that were run
-
-    @property
-    def told(self) -> MutantsTested:
-        """The same for those who follow the store."""
-        return MutantsTested(
-            self.tested,
-            self.valid,
-            self.findings,
-            seconds=round(self.seconds, 3),
-            share=round(self.share, 4),
-            kinds=self.kinds,
-            values=self.values,
-        )
-
-
-Onlooker = Callable[[Progress], None]
 
 
 def run_campaign(
@@ -76,176 +48,365 @@ def run_campaign(
     out: Path,
     onlooker: Onlooker = lambda progress: None,
 ) -> bool:
-    """Begin a campaign or go on with it; False when the user stopped it."""
-    return Campaign(equipped(job, pool, store, out)).run(onlooker)
+    """Begin a campaign here or go on with it; False when the user stopped it."""
+    return Campaign(job, store, OneCrew(job, pool, out, store.tell)).run(onlooker)
 
 
 @dataclass(frozen=True)
-class Bred:
-    """A choice of the strategy, and what was made of it."""
+class AskedBirth:
+    """A choice of the strategy, and the birth that was made of it."""
 
     choice: Choice
-    trial: Trial
+    birth: Birth
+
+    def turn(self, what: str, told: tuple[Any, ...] = ()) -> Turn:
+        return Turn(what, self.birth, self.choice.by, told)
 
 
 class Campaign:
     """A campaign that has begun; it stands where its store stands."""
 
-    def __init__(self, equipment: Equipment) -> None:
-        job, store = equipment.job, equipment.store
-        rows = store.rows()
-        self._has = equipment
-        self._job = job
-        self._totals = equipment.totals
-        self._rules = chosen_rules(job.rules, job.dialect)
-        self._family = Family(equipment.seeds, store.births(), self._rules, equipment.tools)
-        self._prober = Prober(job, equipment.pool, equipment.runner.names, equipment.tools)
+    def __init__(
+        self, job: FuzzJob, store: Store, crews: Crews, record: Sequence[Turn] = ()
+    ) -> None:
+        """`record`: the turns of another campaign's strategy, to be gone through again."""
+        self._job, self._store, self._crews = job, store, crews
+        self._scripts = [self._recorded(record)] if record else None
+        self._totals = Totals(store)
+        self._keeper = Keeper(store, lambda: self._totals.seconds)
+        self._docket = Docket(store, self._keeper, self._totals)
+        self._turns: list[Turn] = []  # that are not stored yet
+        self._last = 0  # number of those that are stored
+        self._under_way = 0  # mutants that crews were asked for
+        self._as_told: dict[int, Offspring] = {}  # where a record says what the strategy was told
+        begun = store.fact(facts.STATE) is not None
+        opening = crews.open(begun, self._keeper.known)
+        self._kinds = opening.kinds
+        self._note_opening(opening)
+        if not begun:
+            self._begin(opening)
+        rows, unanswered = store.rows(), store.unanswered()
+        self._births = store.births()
         self._strategy = strategy(job.strategy, Experience.restored(store.fact(facts.STATE)))
         self._strongest = Strongest.restored(store.fact(facts.STRONGEST))
         self._accs = {row.number: row.acc or 0.0 for row in rows if row.rule is None}
-        self._next = max(row.number for row in rows) + 1
-        self._sifter = Sifter(equipment) if job.in_bulk else None
-        self._docket = Docket(equipment, self._family)
+        taken = [row.number for row in rows] + [turn.birth.number for turn in unanswered]
+        self._numbers = Numbers(taken)
+        self._last = rows[-1].number
+        self._again = deque(_asked_in(turn) for turn in unanswered)
+        self._waited = [self._births[number] for number in store.fact(facts.WAITING)]
+        # In bulk there is no strategy to tell: cases are drawn and looked into here.
+        self._sifter = (
+            Sifter(crews.crew, store, self._totals, self._keeper)
+            if job.in_bulk and isinstance(crews, OneCrew)
+            else None
+        )
         self._totals.started()
 
     def run(self, onlooker: Onlooker = lambda progress: None) -> bool:
         """Go on until the budget is spent; False when the user stopped it."""
-        store = self._has.store
         try:
             onlooker(self._progress())
-            while self._share() < 1.0:
-                self._totals.rest()
-                if self._sifter is not None:
-                    self._sifter.generation()
-                else:
-                    self._generation()
-                    self._docket.work()
+            while self._sifted() if self._sifter else self._crews.finish_one(self._brood):
                 onlooker(self._progress())
-            self._docket.finish(lambda: onlooker(self._progress()))
-            self._drifts()
+            self._finish(lambda: onlooker(self._progress()))
+            self._keep_told(self._crews.drifts(self._store.samples()))
             self._confirm()
         except KeyboardInterrupt:
-            store.note(facts.INTERRUPTED, True)
-            self._drifts(measure=False)  # the pool is closed by now
+            self._store.note(facts.INTERRUPTED, True)
+            self._keep_told(self._crews.growths(self._store.samples()))
             return False
         finally:
             if self._sifter is not None:
                 self._sifter.close()
-        store.note(facts.INTERRUPTED, False)
-        self._has.note_totals()
+        self._store.note(facts.INTERRUPTED, False)
+        self._totals.note(self._crews.standing)
         return True
 
-    def _generation(self) -> None:
-        began = time.monotonic()
-        bred = self._breed()
-        self._totals.making += time.monotonic() - began
-        answers = self._has.runner.run([one.trial for one in bred])
-        tried = [self._try(one, runs) for one, runs in zip(bred, answers, strict=True)]
-        state, canary = self._strategy.state(), self._canary(len(tried))
-        self._has.keep(tried, state, self._strongest, canary, also=self._docket.note)
-        self._family.sweep(spared=self._docket.digests)
-        self._has.runner.recycle(self._job.memory_limit)
+    def _note_opening(self, opening: Opening) -> None:
+        self._store.note(facts.HELLOS, dict(opening.heads))
+        self._store.note(facts.DRAWABLE, list(opening.kinds))
+        self._store.note(facts.NOT_COVERED, dict(opening.not_covered))
 
-    def _breed(self) -> list[Bred]:
-        """As many mutants as a generation holds, and the budget allows."""
-        left = self._job.generation
+    def _begin(self, opening: Opening) -> None:
+        """The seeds themselves: what they show is not the mutants' merit."""
+        strongest, accs = Strongest(), {}
+        for report in opening.initial:
+            accs[report.row.number] = report.row.acc or 0.0
+            strongest.add(report.row.number, report.mad, first=True)
+        state = Experience.new(accs, rules_of(self._job), self._job.seed).state()
+        with self._store.transaction():
+            for report in opening.initial:
+                self._add(report, joined=True)
+            self._note(state, strongest)
+
+    def _sifted(self) -> bool:
+        """A slice of new cases, in bulk; False when the budget is spent."""
+        if self._sifter is None or self._share() >= 1.0:
+            return False
+        self._totals.rest()
+        self._sifter.generation()
+        return True
+
+    def _brood(self) -> Brood | None:
+        """The next generation; None where what is under way spends the budget."""
+        if self._scripts is not None:
+            return self._scripts.pop() if self._scripts else None
+        if self._waited:
+            return self._recalled()
+        if self._share() >= 1.0:
+            return None
+        self._totals.rest()
+        size = self._job.generation
         if self._job.budget.mutants is not None:
-            left = min(left, self._job.budget.mutants - self._totals.tested)
-        bred: list[Bred] = []
+            left = self._job.budget.mutants - self._totals.tested - self._under_way
+            size = min(size, left)
+        if size <= 0:
+            return None
+        self._under_way += size
+        return self._generation(size)
+
+    def _recalled(self) -> Brood:
+        """What waited for a look when an earlier sitting ended is made and run again."""
+        size = self._job.generation
+        some, self._waited = self._waited[:size], self._waited[size:]
+        with suppress(Deadly):
+            reports = yield self._order("attempt", some)
+            for birth, report in zip(some, reports, strict=True):
+                if report is not None and report.odd is not None:
+                    self._docket.add(OddCase(report.odd, birth))
+            yield Order("settle", ((), self._docket.numbers, None))
+
+    def _generation(self, size: int) -> Brood:
+        began = time.monotonic()
+        bred: list[AskedBirth] = []
         tries = 0
-        while len(bred) < left:
-            choice = self._strategy.ask()
-            trial = self._propose(choice)
-            if trial is not None:
-                tries = 0
-                self._next += 1
-                bred.append(Bred(choice, trial))
-                continue
-            self._strategy.tell(choice, Offspring(None))
-            tries += 1
+        while len(bred) < size:
+            asked = [self._ask() for _ in range(min(self._crews.width or size, size - len(bred)))]
+            try:
+                made = yield self._order("make", [one.birth for one in asked])
+            except Deadly:
+                made = [False] * len(asked)
+            for one, can_be in zip(asked, made, strict=True):
+                if can_be:
+                    bred.append(one)
+                else:
+                    self._tell_vain(one)
+                tries = 0 if can_be else tries + 1
             if tries > _TRIES:
                 raise UsageError(
-                    f"none of the rules {', '.join(self._rules)} applies to the seeds; "
+                    f"none of the rules {', '.join(rules_of(self._job))} applies to the seeds; "
                     "name others with --rules"
                 )
-        return bred
+        joined = self._keep(bred, (yield from self._attempted(bred)))
+        self._under_way -= size
+        yield from self._settle(joined, size)
+        self._docket.searches += time.monotonic() - began
+        while self._docket.is_due and (odd := self._docket.next()) is not None:
+            yield from self._look(odd)
 
-    def _propose(self, choice: Choice) -> Trial | None:
-        birth = Birth(self._next, choice.parent, choice.rule, self._job.seed)
+    def _attempted(self, bred: Sequence[AskedBirth]) -> Generator[Order, Any, list[Report]]:
+        births = [one.birth for one in bred]
+        why = "another crew made it, and it cannot be made again"
         try:
-            if choice.rule not in PROBES:
-                return self._family.propose(birth)
-            root = self._family.root_of(choice.parent)
-            parent = self._family.subject(choice.parent)
-            return self._prober.probe(birth, root, parent, self._has.seeds[root])
-        except Lost:
-            return None
+            reports = yield self._order("attempt", births)
+        except Deadly as deadly:
+            reports, why = [None] * len(births), str(deadly)
+        pairs = zip(births, reports, strict=True)
+        return [report or self._lost(birth, why) for birth, report in pairs]
 
-    def _try(self, bred: Bred, runs: Mapping[str, Run]) -> Tried:
-        """Judge a trial, put it on the docket if it is odd, tell the strategy, and count it."""
-        trial = bred.trial
-        answered = trial.answered(runs, self._has.lab)
-        is_new = False
-        if answered.odd is not None and isinstance(trial, Mutant):
-            taken = self._docket.add(trial, answered.odd)
-            answered, is_new = answered.showing(taken.again), taken.is_new
-        joined = self._strategy.tell(bred.choice, self._offspring(trial, answered, is_new))
-        if joined and trial.birth is not None:
-            self._family.add(trial.birth, trial.subject)
-        if answered.valid and trial.counts:
-            self._strongest.add(trial.root, answered.mad, first=False)
-        self._totals.count(trial, answered, self._accs[trial.root], self._has.tools)
-        return Tried(trial, answered, row_of(trial, answered, joined, self._totals.seconds))
+    def _look(self, one: Waiting[OddCase]) -> Brood:
+        """Look into a mutant that waited."""
+        began, report = time.monotonic(), None
+        with suppress(Deadly):
+            (report,) = yield self._order("look", [one.case.birth])
+        self._docket.looks += time.monotonic() - began
+        self._turns.append(Turn(LOOKED, one.case.birth))
+        with self._store.transaction():
+            self._docket.looked(one, report)
+            self._record()
 
-    def _offspring(self, trial: Trial, answered: Answered, is_new: bool) -> Offspring:
+    def _finish(self, onlooker: Callable[[], None]) -> None:
+        """The budget is spent: look into what waits; all of it, where no time was set."""
+        ended, timed = time.monotonic(), self._job.budget.seconds is not None
+
+        def more() -> Brood | None:
+            if timed and self._docket.is_over(time.monotonic() - ended):
+                return None
+            one = self._docket.next()
+            return None if one is None else self._look(one)
+
+        while self._crews.finish_one(more):
+            onlooker()
+        self._totals.looking_after += time.monotonic() - ended
+        with self._store.transaction():
+            self._totals.note(self._crews.standing)
+
+    def _settle(self, joined: list[int], size: int) -> Brood:
+        """The crew need not keep a generation that is stored; now and then it measures."""
+        count = self._totals.tested
+        due = count // _CANARY != (count - size) // _CANARY
+        with suppress(Deadly):
+            waiting, sampled = self._docket.numbers, self._last if due else None
+            for sample in (yield Order("settle", (joined, waiting, sampled))):
+                self._store.sample(sample)
+
+    def _recorded(self, record: Sequence[Turn]) -> Brood:
+        """What a strategy was asked and told, by however many crews, once more in that order."""
+        waiting: dict[int, AskedBirth] = {}
+        for what, turns in groupby(record, key=lambda turn: turn.what):
+            if what == ASKED:
+                waiting |= {turn.birth.number: self._ask_as(turn) for turn in turns}
+                continue
+            if what == LOOKED:
+                for number in [turn.birth.number for turn in turns]:
+                    odd = self._docket.next(number)
+                    if odd is not None:
+                        yield from self._look(odd)
+                continue
+            done = list(turns)
+            self._as_told |= {
+                turn.birth.number: Offspring(*turn.told) for turn in done if turn.told
+            }
+            bred = [waiting.pop(turn.birth.number) for turn in done]
+            if what == VAIN:
+                for one in bred:
+                    self._tell_vain(one)
+                continue
+            reports = yield from self._attempted(bred)
+            yield from self._settle(self._keep(bred, reports), len(bred))
+
+    def _ask_as(self, turn: Turn) -> AskedBirth:
+        """Ask the strategy; it has to want what is recorded: it was told the same so far."""
+        asked = self._ask()
+        if asked.turn(ASKED) != turn:
+            raise UsageError(
+                f"the record wants mutant {turn.birth.number} by {turn.birth.rule} of "
+                f"{turn.birth.parent}, and here it is {asked.birth.number} by {asked.birth.rule} "
+                f"of {asked.birth.parent}: seeds give other results, or it was another version"
+            )
+        return asked
+
+    def _lost(self, birth: Birth, why: str) -> Report:
+        """A mutant of which nothing is known but that no crew outlived it."""
+        root = birth.parent
+        while root in self._births:
+            root = self._births[root].parent
+        origin = (birth.number, birth.parent, root, birth.rule, birth.seed)
+        row = Row(*origin, "invalid", None, False, 0, 0.0, 0.0, why)
+        return Report(row, {}, repeatable=False)
+
+    def _order(self, what: str, births: Sequence[Birth]) -> Order:
+        """Of births, with how their ancestors came to be: a crew may never have heard of them."""
+        ancestors: dict[int, Birth] = {}
+        for birth in births:
+            number = birth.parent
+            while number in self._births and number not in ancestors:
+                ancestors[number] = self._births[number]
+                number = self._births[number].parent
+        return Order(what, (tuple(births), tuple(ancestors.values())))
+
+    def _ask(self) -> AskedBirth:
+        """What was asked for and never told, first; then what the strategy wants."""
+        if self._again:
+            return self._again.popleft()
+        choice = self._strategy.ask()
+        birth = Birth(self._numbers.take(), choice.parent, choice.rule, self._job.seed)
+        asked = AskedBirth(choice, birth)
+        self._turns.append(asked.turn(ASKED))
+        return asked
+
+    def _tell_vain(self, asked: AskedBirth) -> None:
+        """Its rule does not apply: the number is free again."""
+        self._strategy.tell(asked.choice, Offspring(None))
+        self._turns.append(asked.turn(VAIN))
+        self._numbers.give_back(asked.birth.number)
+
+    def _keep(self, bred: Sequence[AskedBirth], reports: Sequence[Report]) -> list[int]:
+        """Tell the strategy of a generation and store it; the numbers of those that may breed."""
+        told = [self._tell(*both) for both in zip(bred, reports, strict=True)]
+        joined = [report.row.number for report, joins in told if joins]
+        with self._store.transaction():
+            for report, joins in told:
+                self._add(report, joins)
+            self._note(self._strategy.state(), self._strongest)
+        return joined
+
+    def _tell(self, asked: AskedBirth, report: Report) -> tuple[Report, bool]:
+        """Tell the strategy of one mutant, and count it; True when it may breed.
+
+        What is odd goes to the docket, which may know it by what it looks like.
+        """
+        row, is_new = report.row, False
+        if report.odd is not None:
+            taken = self._docket.add(OddCase(report.odd, asked.birth, report.repeatable))
+            report, is_new = report.showing(taken.again), taken.is_new
+        offspring = self._as_told.pop(row.number, None) or self._offspring(report, is_new)
+        joined = self._strategy.tell(asked.choice, offspring)
+        self._turns.append(asked.turn(TOLD, astuple(offspring)))
+        if joined:
+            self._births[row.number] = asked.birth
+        if report.mad:
+            self._strongest.add(row.root, report.mad, first=False)
+        self._totals.count(report, self._accs[row.root])
+        return report, joined
+
+    def _offspring(self, report: Report, is_new: bool) -> Offspring:
         """What a strategy is told at once: of findings, that something looks like no other."""
-        found, odd = answered.conclusion, answered.odd
-        known = bool(found.findings or found.again or (odd and (odd.odd or odd.failed)))
+        known = bool(report.findings or report.again or report.is_new_odd)
         return Offspring(
-            trial.number if answered.valid else None,
-            answered.acc if answered.valid else None,
-            trial.repeatable and (self._job.breed_known or not known),
-            len(found.fingerprints - self._has.keeper.known) + is_new,
-            trial.cost,
+            report.row.number if report.valid else None,
+            report.row.acc if report.valid else None,
+            report.repeatable and (self._job.breed_known or not known),
+            len(report.fingerprints - self._keeper.known) + is_new,
+            report.cost,
         )
 
-    def _canary(self, count: int) -> list[Sample]:
-        """Time and memory of the first seed, now and then."""
-        if self._next // _CANARY == (self._next - count) // _CANARY:
-            return []
-        seed = next(iter(self._has.seeds.values()))
-        return self._has.lab.stopwatch.sample(seed, self._next - 1)
+    def _add(self, report: Report, joined: bool) -> None:
+        row = replace(report.row, joined=joined, at=self._totals.seconds)
+        self._store.add(row)
+        self._keeper.keep(row.number, report.findings, report.again)
+        self._last = max(self._last, row.number)
+
+    def _note(self, state: Mapping[str, object], strongest: Strongest) -> None:
+        """Where the campaign stands, in the transaction that is open."""
+        self._record()
+        self._docket.note()
+        self._store.note(facts.STATE, state)
+        self._store.note(facts.STRONGEST, strongest.state())
+        self._totals.note(self._crews.standing)
+
+    def _record(self) -> None:
+        self._store.record(self._turns)
+        self._turns = []
 
     def _confirm(self) -> None:
         """Every finding of this sitting again, in fresh workers."""
-        began = time.monotonic()
-        if self._job.confirm:
-            for finding in self._has.lab.investigator.confirm(self._job.confirm):
-                self._has.keeper.retell(finding)
-        seconds = time.monotonic() - began
+        began = self._totals.seconds
+        for told in self._crews.confirm(self._job.confirm) if self._job.confirm else ():
+            self._keeper.retell(told)
+        seconds = self._totals.seconds - began
         self._totals.confirming += seconds
         if self._sifter is not None:
             self._sifter.confirming(seconds)
 
-    def _drifts(self, *, measure: bool = True) -> None:
-        seed, samples = next(iter(self._has.seeds.values())), self._has.store.samples()
-        watch = self._has.lab.stopwatch
-        for finding in watch.drifts(samples, seed) if measure else watch.growths(samples):
-            with self._has.store.transaction():
-                conclusion = Conclusion((finding,))
-                self._has.keeper.keep(self._next - 1, seed.case.model, conclusion)
+    def _keep_told(self, found: Collection[ToldFinding]) -> None:
+        """What was found when all mutants had been run."""
+        for told in found:
+            with self._store.transaction():
+                self._keeper.keep(self._last, [told])
 
     def _share(self) -> float:
         """Of the budget, that is spent."""
-        covered = self._covered() / max(1, len(self._has.tools.kinds))
+        covered = self._covered() / max(1, len(self._kinds))
         return self._job.budget.spent(self._totals.tested, self._totals.seconds, covered)
 
     def _covered(self) -> int:
         """Kinds of layers that could be drawn and were run."""
-        return sum(kind in self._totals.kinds for kind in self._has.tools.kinds)
+        return sum(kind in self._totals.kinds for kind in self._kinds)
 
     def _progress(self) -> Progress:
-        totals, keeper = self._totals, self._has.keeper
+        totals, keeper = self._totals, self._keeper
         tallies = self._strategy.state()["tallies"]
         return Progress(
             totals.tested,
@@ -260,3 +421,7 @@ class Campaign:
             self._covered(),
             len(totals.values),
         )
+
+
+def _asked_in(turn: Turn) -> AskedBirth:
+    return AskedBirth(Choice(turn.birth.parent, turn.birth.rule, turn.by), turn.birth)

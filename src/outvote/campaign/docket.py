@@ -7,20 +7,17 @@ into in a share of the time, and the rest after the end of the budget, as far as
 
 from __future__ import annotations
 
-import time
 from collections import defaultdict
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from outvote.campaign.equipment import Equipment
-from outvote.campaign.family import Family, Lost
+from outvote.campaign.keeper import Keeper
 from outvote.campaign.novelty import Novelty, Waiting
-from outvote.campaign.odd import key_of
-from outvote.campaign.oracle import Judged
-from outvote.campaign.trial import Mutant
+from outvote.campaign.report import Report
+from outvote.campaign.totals import Totals
 from outvote.core.sifted import CauseKey
 from outvote.store import facts
 from outvote.store.rows import Birth
+from outvote.store.store import Store
 
 SHARE = 0.3  # of the time, that looks may take while new cases are run
 MOST = 0.4  # of all time, with what is looked into after the end
@@ -33,7 +30,8 @@ class OddCase:
     """A mutant on which targets part, and what that looks like."""
 
     key: CauseKey
-    trial: Mutant
+    birth: Birth
+    repeatable: bool = True
 
 
 @dataclass(frozen=True)
@@ -45,112 +43,80 @@ class Taken:
 
 
 class Docket:
-    """Takes in what is odd, and looks into it when there is time."""
+    """Takes in what is odd, and says what is to be looked into when there is time."""
 
-    def __init__(self, equipment: Equipment, family: Family) -> None:
-        self._has = equipment
-        self._family = family
-        self._package = equipment.job.targets[0].package
+    def __init__(self, store: Store, keeper: Keeper, totals: Totals) -> None:
+        self._store, self._keeper, self._totals = store, keeper, totals
         self._novelty: Novelty[OddCase] = Novelty(most_vain=None)
         self._alike: dict[CauseKey, list[int]] = defaultdict(list)  # numbers of further mutants
-        self._began = time.monotonic()
-        self.seconds = 0.0  # that looks took, in this sitting
-        self._recall()
+        self._under_way: list[Waiting[OddCase]] = []  # that crews are looking into
+        self.looks = 0.0  # seconds that looks took, of all crews, in this sitting
+        self.searches = 0.0  # and new cases
 
-    def add(self, trial: Mutant, odd: Judged) -> Taken:
+    def add(self, case: OddCase) -> Taken:
         """Take in a mutant on which targets part.
 
         What looks like something that waits already is counted when that was looked into.
         """
-        key = key_of(trial.subject.model, odd, self._package)
-        is_new = key not in self._novelty.met
-        again = self._novelty.add(trial.number, key, [OddCase(key, trial)])
+        number = case.birth.number
+        is_new = case.key not in self._novelty.met
+        again = self._novelty.add(number, case.key, [case])
         if not is_new and not again:
-            self._alike[key].append(trial.number)
+            self._alike[case.key].append(number)
         return Taken(again, is_new)
 
-    def work(self) -> None:
-        """Look into what is new, within the share of the time."""
-        while self.seconds <= SHARE * (time.monotonic() - self._began) and self._look():
-            pass
+    @property
+    def is_due(self) -> bool:
+        """Whether looks have had less than their share of the time."""
+        return self.looks <= SHARE * (self.looks + self.searches)
 
-    def finish(self, onlooker: Callable[[], None]) -> None:
-        """The budget is spent: look into what waits; all of it, where no time was set."""
-        ended, before = time.monotonic(), self.seconds
-        timed = self._has.job.budget.seconds is not None
-        while True:
-            spent, total = self.seconds - before, time.monotonic() - self._began
-            if timed and spent > AFTER and self.seconds > MOST * total:
-                break
-            if not self._look():
-                break
-            onlooker()
-        self._has.totals.looking_after += time.monotonic() - ended
-        with self._has.store.transaction():
-            self._has.note_totals()
+    def is_over(self, seconds: float) -> bool:
+        """Whether looks have had enough, so long after the end."""
+        return seconds > AFTER and self.looks > MOST * (self.looks + self.searches)
+
+    def next(self, number: int | None = None) -> Waiting[OddCase] | None:
+        """What is to be looked into, or the mutant of that number; None where nothing waits."""
+        one = self._novelty.next() if number is None else self._novelty.pick(number)
+        if one is not None:
+            self._under_way.append(one)
+        return one
+
+    def looked(self, one: Waiting[OddCase], report: Report | None) -> None:
+        """Store what came of a look, in the transaction that is open."""
+        self._under_way.remove(one)
+        shown: frozenset[str] = frozenset()
+        is_new = False
+        if report is not None:
+            shown = report.fingerprints | report.again
+            is_new = bool(report.fingerprints - self._keeper.known)
+            self._totals.rounding += report.rounding
+            self._keeper.keep(one.number, report.findings, report.again)
+        self._novelty.looked(one, shown, is_new)
+        alike = self._alike.pop(one.case.key, [])
+        for number in alike:
+            self._keeper.again(number, shown)
+        if shown:
+            for number in (one.number, *alike):
+                self._store.shows_finding(number)
+        self.note()
 
     @property
-    def digests(self) -> set[str]:
-        """Weights and inputs of what waits: they must stay."""
-        waiting = [one.case.trial for one in self._novelty.cases]
-        found = {digest for trial in waiting for digest in trial.seed.inputs}
-        for trial in waiting:
-            found |= {w.digest for layer in trial.subject.model.layers for w in layer.weights}
-        return found
+    def numbers(self) -> list[int]:
+        """Of what waits, and of what is being looked into."""
+        return [one.number for one in self._waiting]
 
-    def _look(self) -> bool:
-        one = self._novelty.next()
-        if one is None:
-            return False
-        began = time.monotonic()
-        self._look_into(one)
-        self.seconds += time.monotonic() - began
-        return True
-
-    def _look_into(self, one: Waiting[OddCase]) -> None:
-        has, trial = self._has, one.case.trial
-        (runs,) = has.runner.run([trial])
-        answered = trial.looked_into(runs, has.lab)
-        concluded = answered.conclusion
-        shown = concluded.fingerprints | concluded.again
-        self._novelty.looked(one, shown, bool(concluded.fingerprints - has.keeper.known))
-        has.totals.rounding += concluded.rounding
-        alike = self._alike.pop(one.case.key, [])
-        with has.store.transaction():
-            has.keeper.keep(trial.number, trial.subject.model, concluded)
-            for number in alike:
-                has.keeper.again(number, shown)
-            if shown:
-                for number in (trial.number, *alike):
-                    has.store.shows_finding(number)
-            self.note()
+    @property
+    def _waiting(self) -> list[Waiting[OddCase]]:
+        return [*self._under_way, *self._novelty.cases]
 
     def note(self) -> None:
         """What waits, in the transaction that is open."""
-        waiting = self._novelty.cases
-        numbers = [one.number for one in waiting if one.case.trial.repeatable]
-        self._has.store.note(facts.WAITING, numbers)
-        self._has.store.note(
+        numbers = [one.number for one in self._waiting if one.case.repeatable]
+        self._store.note(facts.WAITING, numbers)
+        self._store.note(
             facts.WAITING_KINDS,
             [
                 [one.case.key.family, self._novelty.met[one.case.key]]
-                for one in waiting[:_MOST_TOLD]
+                for one in self._waiting[:_MOST_TOLD]
             ],
         )
-
-    def _recall(self) -> None:
-        """What waited when an earlier sitting ended is made and run again."""
-        births = self._has.store.births()
-        for number in self._has.store.fact(facts.WAITING):
-            trial = self._made_again(births[number])
-            if trial is not None:
-                (runs,) = self._has.runner.run([trial])
-                odd = trial.answered(runs, self._has.lab).odd
-                if odd is not None:
-                    self.add(trial, odd)
-
-    def _made_again(self, birth: Birth) -> Mutant | None:
-        try:
-            return self._family.propose(birth)
-        except Lost:
-            return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Set
+from collections.abc import Iterable, Mapping, Set
 
 from outvote.campaign.seeds import Seed
 from outvote.campaign.trial import Mutant
@@ -26,15 +26,18 @@ class Family:
     def __init__(
         self,
         seeds: Mapping[int, Seed],
-        births: Mapping[int, Birth],
         rules: Mapping[str, Rule],
         tools: Tools,
     ) -> None:
         self.seeds = seeds
-        self._births = dict(births)
+        self._births: dict[int, Birth] = {}
         self._rules = rules
         self._tools = tools
         self._kept: OrderedDict[int, Subject] = OrderedDict()
+
+    def learn(self, births: Iterable[Birth]) -> None:
+        """How models came to be that were made elsewhere, or before."""
+        self._births.update((birth.number, birth) for birth in births)
 
     def propose(self, birth: Birth) -> Mutant | None:
         """A mutant born that way; None where the rule does not apply."""

@@ -7,7 +7,7 @@ same targets part in the same way is a further hit of the same finding.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from outvote.bench.bench import Bench
@@ -151,9 +151,10 @@ class Investigator:
         again = [self.examined[found] for found in concluded.again if found in self.examined]
         return {name for finding in (*concluded.findings, *again) for name in finding.targets}
 
-    def confirm(self, times: int) -> list[Finding]:
-        """What this sitting found, shown again in fresh workers."""
-        return confirmed(self.bench, list(self.examined.values()), times)
+    def confirm(self, times: int, chosen: Collection[str] | None = None) -> list[Finding]:
+        """What this sitting found, or what is chosen of it, shown again in fresh workers."""
+        names = self.examined.keys() if chosen is None else self.examined.keys() & chosen
+        return confirmed(self.bench, [f for n, f in self.examined.items() if n in names], times)
 
     def _odd_layers(self, seed: Seed, model: Model, judged: Judged) -> Conclusion:
         """New layers on which targets differ: run each alone, on the same tensors."""

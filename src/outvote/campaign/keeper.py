@@ -1,32 +1,19 @@
-"""Findings of a campaign, kept: a folder with the proof, and a row in the store."""
+"""Findings of a campaign in the store: each is told once, and counted when it is met again."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
 
-from outvote.campaign.investigate import Conclusion
-from outvote.core.model import Model
-from outvote.core.protocol import Hello
-from outvote.core.target import Run, Target
-from outvote.findings.evidence import write_finding
-from outvote.findings.finding import Finding
-from outvote.findings.result import finding_result
-from outvote.run.pool import Pool
+from outvote.campaign.report import ToldFinding
 from outvote.store.store import Store
 
 
 @dataclass
 class Keeper:
-    """Stores findings; a new one gets its folder first, so that none is named without proof."""
+    """Stores findings. Their folders are there already, so that none is named without proof."""
 
-    pool: Pool
     store: Store
-    out: Path
-    targets: Mapping[str, Target]
-    hellos: Mapping[str, Run[Hello]]
     seconds: Callable[[], float]  # of the campaign, so far
     known: set[str] = field(init=False)  # fingerprints
     last: str = ""  # title of the newest finding
@@ -34,17 +21,18 @@ class Keeper:
     def __post_init__(self) -> None:
         self.known = {seen.fingerprint for seen in self.store.findings()}
 
-    def keep(self, number: int, model: Model, conclusion: Conclusion) -> None:
+    def keep(self, number: int, found: Iterable[ToldFinding], again: Collection[str] = ()) -> None:
         """What came of one mutant."""
-        for finding in conclusion.findings:
-            fingerprint = finding.fingerprint
-            if fingerprint in self.known:
-                self.store.again(fingerprint, number, self.seconds())
+        met = set(again)
+        for told in found:
+            met.discard(told.fingerprint)  # counted here
+            if told.fingerprint in self.known:
+                self.store.again(told.fingerprint, number, self.seconds())
                 continue
-            self.store.found(fingerprint, number, self.seconds(), self._proved(finding, model))
-            self.known.add(fingerprint)
-            self.last = finding.title
-        self.again(number, conclusion.again - conclusion.fingerprints)
+            self.store.found(told.fingerprint, number, self.seconds(), told.data)
+            self.known.add(told.fingerprint)
+            self.last = told.title
+        self.again(number, met)
 
     def again(self, number: int, fingerprints: Iterable[str]) -> None:
         """Findings that a mutant shows once more."""
@@ -55,13 +43,6 @@ class Keeper:
         """A finding that was seen once more, by what it looks like."""
         self.store.met(fingerprint, self.seconds())
 
-    def retell(self, finding: Finding) -> None:
+    def retell(self, told: ToldFinding) -> None:
         """A finding that is in the store, with what was learnt of it since."""
-        if finding.proof is not None:
-            told = self._proved(finding, finding.proof.specimen.model)
-            self.store.retold(finding.fingerprint, told)
-
-    def _proved(self, finding: Finding, model: Model) -> dict[str, Any]:
-        script = write_finding(self.pool, finding, self.targets, self.hellos, self.out)
-        repros = {finding.fingerprint: script} if script else {}
-        return finding_result(finding, model, repros)
+        self.store.retold(told.fingerprint, told.data)

@@ -65,6 +65,11 @@ class Novelty(Generic[C]):
             return None
         return self._waiting.pop(min(worth, key=self._rank))
 
+    def pick(self, number: int) -> Waiting[C] | None:
+        """What waits under that number."""
+        found = [key for key, one in self._waiting.items() if one.number == number]
+        return self._waiting.pop(found[0]) if found else None
+
     def _rank(self, key: CauseKey) -> tuple[int, int, int]:
         vain = self._vain[key.family] if self.most_vain is None else 0
         return (vain, self._looks[key.family], -self.met[key])

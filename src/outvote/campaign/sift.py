@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from outvote.bench.reader import reader
-from outvote.campaign.equipment import Equipment
+from outvote.campaign.crew import Crew
+from outvote.campaign.keeper import Keeper
 from outvote.campaign.novelty import Novelty, Waiting
 from outvote.campaign.rules import FREE
 from outvote.campaign.runner import ModelRun, affordable_rows
 from outvote.campaign.seeds import Seed
-from outvote.campaign.trial import Mutant, row_of
+from outvote.campaign.totals import Totals
+from outvote.campaign.trial import Mutant
 from outvote.core.case import Case, Data
 from outvote.core.dialect import dialect
 from outvote.core.sifted import Sifted, SuspectCase
@@ -24,6 +26,7 @@ from outvote.judge.truth import interpret
 from outvote.mutate.subject import Subject
 from outvote.store import facts
 from outvote.store.rows import Birth
+from outvote.store.store import Store
 
 SHARE = 0.3  # of the time, that looking into differences may take
 _ROOT = 1
@@ -47,9 +50,10 @@ class SiftCounts:
 class Sifter:
     """Runs new cases and looks into some."""
 
-    def __init__(self, equipment: Equipment) -> None:
-        self._has = equipment
-        job, store = equipment.job, equipment.store
+    def __init__(self, crew: Crew, store: Store, totals: Totals, keeper: Keeper) -> None:
+        self._crew, self._store, self._totals, self._keeper = crew, store, totals, keeper
+        self._has = equipment = crew.has
+        job = equipment.job
         self.counts = SiftCounts(**store.fact(facts.SIFTED) or {})
         self._series: list[list[float]] = store.fact(facts.SIFTED_OVER_TIME)
         self._novelty: Novelty[SuspectCase] = Novelty()
@@ -88,14 +92,14 @@ class Sifter:
         counts.tested += sifted.tested
         counts.valid += sifted.valid
         counts.parted += len(sifted.suspects)
-        has.totals.tested, has.totals.valid = counts.tested, counts.valid
+        self._totals.tested, self._totals.valid = counts.tested, counts.valid
         for name, seconds in sifted.inside.items():
             has.runner.busy[name] = has.runner.busy.get(name, 0.0) + seconds
-        with has.store.transaction():
+        with self._store.transaction():
             for suspect in sifted.suspects:
                 for fingerprint in self._novelty.add(suspect.number, suspect.key, suspect.cases):
-                    has.keeper.met(fingerprint)
-        at = has.totals.seconds
+                    self._keeper.met(fingerprint)
+        at = self._totals.seconds
         if not self._series or at - self._series[-1][0] >= _SLICE:
             self._series.append([round(at, 1), counts.tested])
 
@@ -111,19 +115,17 @@ class Sifter:
         (runs,) = self._has.runner.run([ModelRun(seed, model, names, rows)])
         birth = Birth(self._next, _ROOT, FREE, one.number)
         trial = Mutant(birth, _ROOT, seed.subject, names, seed)
-        answered = trial.looked_into(runs, self._has.lab)
-        concluded = answered.conclusion
-        known = set(self._has.keeper.known)
-        row = row_of(trial, answered, False, self._has.totals.seconds)
-        with self._has.store.transaction():
-            self._has.store.add(row)
-            self._has.keeper.keep(row.number, model, concluded)
+        report = self._crew.looked_into(trial, runs)
+        known = set(self._keeper.known)
+        with self._store.transaction():
+            self._store.add(replace(report.row, at=self._totals.seconds))
+            self._keeper.keep(report.row.number, report.findings, report.again)
         self._next += 1
-        self._has.totals.rounding += concluded.rounding
-        if answered.valid:
-            self._has.totals.seen(trial, self._has.tools)
-        fingerprints = concluded.fingerprints | concluded.again
-        self._novelty.looked(one, fingerprints, bool(concluded.fingerprints - known))
+        self._totals.rounding += report.rounding
+        if report.valid:
+            self._totals.seen(report)
+        fingerprints = report.fingerprints | report.again
+        self._novelty.looked(one, fingerprints, bool(report.fingerprints - known))
 
     def _read(self, one: Waiting[SuspectCase]) -> Seed | None:
         """The case as a model of ours; None where the reader will not have it."""
@@ -139,7 +141,7 @@ class Sifter:
     def _note(self) -> None:
         self.counts.causes = len(self._novelty.met)
         self.counts.waiting = self._novelty.waiting
-        with self._has.store.transaction():
-            self._has.store.note(facts.SIFTED, vars(self.counts))
-            self._has.store.note(facts.SIFTED_OVER_TIME, self._series)
-            self._has.note_totals()
+        with self._store.transaction():
+            self._store.note(facts.SIFTED, vars(self.counts))
+            self._store.note(facts.SIFTED_OVER_TIME, self._series)
+            self._totals.note(self._crew.standing)

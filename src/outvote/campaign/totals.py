@@ -4,29 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import asdict
 
-from outvote.campaign.trial import Answered, Trial
-from outvote.mutate.tools import Tools, value_class
+from outvote.campaign.report import Report, Sitting, Standing, added
 from outvote.store import facts
 from outvote.store.store import Store
 
 _LOOK = 0.2  # seconds between two looks of a campaign that pauses
-
-
-@dataclass(frozen=True)
-class Sitting:
-    """What workers and rules came to since the campaign was taken up, under the store's names."""
-
-    flaky: int  # deaths that did not repeat
-    recycled: int  # workers replaced because they had grown
-    restarts: Mapping[str, int]
-    busy: Mapping[str, float]  # seconds inside each target
-    looking: float  # seconds
-    looks: int
-    refused_draws: int
 
 
 class Totals:
@@ -48,8 +32,7 @@ class Totals:
         self.values = Counter(store.fact(facts.VALUES))  # kind, parameter and class of its value
         self.accepted = Counter(store.fact(facts.ACCEPTED))  # illegal values that none refused
         self.rounding = store.fact(facts.ROUNDING)
-        self.making = store.fact(facts.MAKING)  # seconds
-        self.looking_after = store.fact(facts.LOOKING_AFTER)
+        self.looking_after = store.fact(facts.LOOKING_AFTER)  # seconds
         self.confirming = store.fact(facts.CONFIRMING)
         self.best = 0.0  # the largest ACC of a mutant over its seed's, in this sitting
 
@@ -68,47 +51,38 @@ class Totals:
         """From now on mutants are bred."""
         self._starting += time.monotonic() - self._began
 
-    def count(self, trial: Trial, answered: Answered, of_seed: float, tools: Tools) -> None:
+    def count(self, report: Report, of_seed: float) -> None:
         """One mutant or illegal value; `of_seed` is the ACC of its seed."""
         self.tested += 1
-        self.valid += answered.valid
-        self.rounding += answered.conclusion.rounding
-        if answered.conclusion.accepted:
-            self.accepted[answered.conclusion.accepted] += 1
-        if not answered.valid:
+        self.valid += report.valid
+        self.rounding += report.rounding
+        if report.accepted:
+            self.accepted[report.accepted] += 1
+        if not report.valid:
             return
-        self.seen(trial, tools)
-        if answered.acc is not None and of_seed > 0:
-            self.best = max(self.best, answered.acc / of_seed)
+        self.seen(report)
+        if report.row.acc is not None and of_seed > 0:
+            self.best = max(self.best, report.row.acc / of_seed)
 
-    def seen(self, trial: Trial, tools: Tools) -> None:
+    def seen(self, report: Report) -> None:
         """Kinds and values of layers that were run."""
-        for layer in map(trial.subject.model.layer, trial.changed):
-            self.kinds[layer.kind] += 1
-            for name, value in tools.parameters(layer).items():
-                self.values[f"{layer.kind} {name} {value_class(value)}"] += 1
+        self.kinds.update(report.kinds)
+        self.values.update(report.values)
 
-    def note(self, sitting: Sitting, peaks: Mapping[str, int]) -> None:
+    def note(self, standing: Standing) -> None:
         """Write everything down, in the transaction that is open."""
+        sitting = asdict(standing.sitting)
         noted = {
             "seconds": self.seconds,
             "starting": self._starting,
-            "making": self.making,
             "looking_after": self.looking_after,
             "confirming": self.confirming,
             "kinds": dict(self.kinds),
             "values": dict(self.values),
             "accepted": dict(self.accepted),
             "rounding": self.rounding,
-            "peaks": self._peaks | Counter(peaks),  # of each the larger one
-            **{key: _sum(self._earlier[key], own) for key, own in asdict(sitting).items()},
+            "peaks": self._peaks | Counter(standing.peaks),  # of each the larger one
+            **{key: added(self._earlier[key], own) for key, own in sitting.items()},
         }
         for key, value in noted.items():
             self._store.note(facts.ALL[key], value)
-
-
-def _sum(one: Any, other: Any) -> Any:
-    """Of two numbers, or of two dicts of numbers by their keys."""
-    if isinstance(other, dict):
-        return {key: one.get(key, 0) + value for key, value in other.items()}
-    return one + other

@@ -204,8 +204,8 @@ def _answered(judged: Judged, conclusion: Conclusion, model: Model) -> Answered:
     )
 
 
-def row_of(trial: Trial, answered: Answered, joined: bool, at: float) -> Row:
-    """What the store keeps of a trial."""
+def row_of(trial: Trial, answered: Answered) -> Row:
+    """What the store keeps of a trial; whether it joined, and when, is not known yet."""
     birth = trial.birth
     failed = next(iter(answered.failed.values()), None)
     return Row(
@@ -216,10 +216,10 @@ def row_of(trial: Trial, answered: Answered, joined: bool, at: float) -> Row:
         birth.seed if birth else None,
         "invalid" if not answered.valid else "some" if answered.failed else "ok",
         answered.acc,
-        joined,
+        False,
         len(trial.subject.model.layers),
         sum(inside(run) for run in answered.runs.values()),
-        at,
+        0.0,
         f"{failed.target}: {failed.message[:_MOST_LETTERS]}" if failed else "",
         trial.new,
         answered.network,

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from outvote.config import Config
     from outvote.core.target import Target
     from outvote.findings.gate import Gate
+    from outvote.fleet.address import Address
     from outvote.run.process import Limits
 
 Group = argparse._ActionsContainer  # a parser, or a group of its options
@@ -127,6 +128,16 @@ def add_batch_size(group: Group, default: int) -> None:
 
 def add_jobs(group: Group) -> None:
     group.add_argument("--jobs", type=values.positive, metavar="N", help="targets at work at once")
+
+
+def add_cluster(group: Group, text: str) -> None:
+    group.add_argument("--cluster", metavar="local:N|auto|HOST:PORT", help=text)
+
+
+def cluster_of(options: argparse.Namespace) -> Address | None:
+    from outvote.fleet.address import address_of
+
+    return None if options.cluster is None else address_of(options.cluster)
 
 
 def add_limits(

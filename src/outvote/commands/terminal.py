@@ -20,7 +20,7 @@ from outvote.core.errors import ReaderGoneError
 from outvote.core.text import printable
 
 if TYPE_CHECKING:
-    from outvote.campaign.campaign import Progress
+    from outvote.campaign.progress import Progress
     from outvote.run.pool import Pool
 
 _COLOURS = {

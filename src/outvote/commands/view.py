@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from outvote.campaign.campaign import Progress
+    from outvote.campaign.progress import Progress
     from outvote.run.pool import Pool
 
 Tell = Callable[[str], None]

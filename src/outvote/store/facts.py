@@ -32,6 +32,7 @@ INTERRUPTED = Fact("interrupted", True)  # until it has ended
 # Of whoever is at work in the folder now, be it a campaign or another command.
 OWNER: Fact[dict[str, Any]] = Fact("owner", {})  # its process, store/owner.py
 POSITIONS: Fact[dict[str, Any]] = Fact("positions", {})  # by target: [steps done, of, layer]
+CREWS: Fact[list[dict[str, Any]]] = Fact("crews", [])  # on a cluster: what each does now
 PAUSED = Fact("paused", False)  # a campaign that is asked to wait before its next generation
 
 # Of the layers: how often each kind was drawn, which could be, which could not and why, classes of

@@ -11,7 +11,7 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
@@ -30,7 +30,7 @@ from outvote.core.events import (
 )
 from outvote.store import facts
 from outvote.store.facts import Fact
-from outvote.store.rows import Birth
+from outvote.store.rows import Birth, Turn
 
 T = TypeVar("T")
 FILE = "outvote.db"
@@ -51,6 +51,13 @@ CREATE TABLE findings (
 CREATE TABLE samples (
     mutant INTEGER NOT NULL, target TEXT NOT NULL, seconds REAL NOT NULL, bytes INTEGER NOT NULL,
     restarts INTEGER NOT NULL);
+"""
+# A store of an earlier version gets it when it is opened.
+_TURNS = """
+CREATE TABLE IF NOT EXISTS turns (
+    turn INTEGER PRIMARY KEY, what TEXT NOT NULL, number INTEGER NOT NULL, parent INTEGER NOT NULL,
+    rule TEXT NOT NULL, seed INTEGER NOT NULL, strategy TEXT NOT NULL,
+    told TEXT NOT NULL)
 """
 
 
@@ -149,6 +156,7 @@ class Store:
                 f"{self._path} was written by another version of outvote (schema "
                 f"{self.fact(facts.SCHEMA)}, expected {SCHEMA}); choose another folder"
             )
+        self._db.execute(_TURNS)
 
     def begin(self, started: Started) -> None:
         """A new run of a command: what is told from now on is of this one."""
@@ -282,6 +290,27 @@ class Store:
             "SELECT number, parent, rule, seed FROM mutants WHERE rule IS NOT NULL"
         ).fetchall()
         return {row[0]: Birth(*row) for row in found}
+
+    def record(self, turns: Iterable[Turn]) -> None:
+        """What the strategy was asked and told since the last time, in its order."""
+        for turn in turns:
+            values = (turn.what, *vars(turn.birth).values(), turn.by, json.dumps(turn.told))
+            self._write("INSERT INTO turns VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", values)
+
+    def turns(self) -> list[Turn]:
+        """All turns of the strategy, so that a campaign can be gone through again."""
+        return self._turns("SELECT * FROM turns ORDER BY turn")
+
+    def unanswered(self) -> list[Turn]:
+        """What the strategy asked for and was not told of."""
+        return self._turns(
+            "SELECT * FROM turns WHERE turn IN (SELECT max(turn) FROM turns GROUP BY number) "
+            "AND what = 'asked' ORDER BY turn"
+        )
+
+    def _turns(self, query: str) -> list[Turn]:
+        found = self._db.execute(query).fetchall()
+        return [Turn(row[1], Birth(*row[2:6]), row[6], tuple(json.loads(row[7]))) for row in found]
 
     def findings(self) -> list[Seen]:
         found = self._db.execute("SELECT * FROM findings ORDER BY first, fingerprint").fetchall()

@@ -1,4 +1,4 @@
-"""What `fuzz` is asked to do: begin a campaign, or go on with one."""
+"""What `fuzz` is asked to do: begin a campaign, go on with one, or go through one again."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 from outvote.campaign.job import FuzzJob
 from outvote.config import Config
 from outvote.findings.gate import STRICT, Gate
+from outvote.fleet.address import Address
 
 
 @dataclass(frozen=True)
@@ -21,6 +22,7 @@ class NewCampaign:
     rival: str | None = None  # a strategy that gets the same budget
     links: tuple[str, ...] = ()  # folders or pages of wheels, for environments
     gate: Gate = STRICT
+    cluster: Address | None = None  # whose crews run it; None: this process does
 
 
 @dataclass(frozen=True)
@@ -32,3 +34,16 @@ class Resumption:
     changes: Mapping[str, Any] = field(default_factory=dict)  # fields of its job: budget, limits
     links: tuple[str, ...] = ()
     gate: Gate = STRICT
+    cluster: Address | None = None
+
+
+@dataclass(frozen=True)
+class Replay:
+    """The campaign of another folder once more: its strategy is told the same in the same order."""
+
+    of: Path
+    out: Path
+    config: Config
+    links: tuple[str, ...] = ()
+    gate: Gate = STRICT
+    cluster: Address | None = None

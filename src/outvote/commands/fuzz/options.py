@@ -12,7 +12,7 @@ from outvote.core.errors import UsageError
 
 if TYPE_CHECKING:
     from outvote.campaign.job import Budget
-    from outvote.commands.fuzz.job import NewCampaign, Resumption
+    from outvote.commands.fuzz.job import NewCampaign, Replay, Resumption
     from outvote.config import Config
     from outvote.core.dialect import Dialect
     from outvote.core.target import Target
@@ -37,6 +37,8 @@ examples:
       ONNX: a model of the zoo exported, and ONNX' node tests of an operator, with their answers
   outvote fuzz --strategy layers --targets torch --oracle metamorphic --budget 10m
       one library alone, held against itself
+  outvote fuzz lenet5 --budget 2h --cluster auto
+      on all machines of the Ray cluster that this one belongs to; local:4: four crews here
   outvote fuzz --resume baseline --budget 2000
       go on with a campaign that was stopped, or wants more
   outvote fuzz lenet5 --budget 20m --known known.toml --fail-on bug
@@ -82,8 +84,19 @@ def add(commands: Any) -> None:
     )
     blocks.add_out(parser, "outvote-fuzz")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with a campaign")
+    parser.add_argument(
+        "--replay",
+        type=Path,
+        metavar="DIR",
+        help="go through a campaign again, in the order in which its crews were done",
+    )
     blocks.add_seed(parser, "the random choices")
     blocks.add_jobs(parser)
+    blocks.add_cluster(
+        parser,
+        "crews that run it, with Ray: N on this machine, or as many as a running cluster has room "
+        "for (docs/cluster.md)",
+    )
     parser.add_argument(
         "--inputs",
         type=values.whole,
@@ -141,9 +154,30 @@ def _add_search(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def job_of(options: argparse.Namespace) -> NewCampaign | Resumption:
-    """What the options ask for: a campaign, or more of one."""
+def job_of(options: argparse.Namespace) -> NewCampaign | Resumption | Replay:
+    """What the options ask for: a campaign, more of one, or one again."""
+    if options.replay is not None:
+        return _replay(options)
     return _campaign(options) if options.resume is None else _resumption(options)
+
+
+def _replay(options: argparse.Namespace) -> Replay:
+    from outvote.commands.fuzz.job import Replay
+
+    given = [*options.seeds, *(str(name) for name in (options.resume, options.compare) if name)]
+    if given:
+        raise UsageError(
+            f"--replay goes through the campaign in {options.replay} again; leave out {given[0]!r}"
+        )
+    config = blocks.config_of(options)
+    return Replay(
+        of=options.replay,
+        out=options.out,
+        config=config,
+        links=tuple(options.find_links),
+        gate=blocks.gate_of(options, config.folder),
+        cluster=blocks.cluster_of(options),
+    )
 
 
 def _resumption(options: argparse.Namespace) -> Resumption:
@@ -165,6 +199,7 @@ def _resumption(options: argparse.Namespace) -> Resumption:
         changes={**({"budget": budget} if budget else {}), **_limits(options)},
         links=tuple(options.find_links),
         gate=blocks.gate_of(options, config.folder),
+        cluster=blocks.cluster_of(options),
     )
 
 
@@ -203,6 +238,7 @@ def _campaign(options: argparse.Namespace) -> NewCampaign:
         rival=options.compare,
         links=tuple(options.find_links),
         gate=gate,
+        cluster=blocks.cluster_of(options),
     )
 
 

@@ -14,8 +14,8 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from outvote.campaign.campaign import Progress
-from outvote.commands.fuzz.job import NewCampaign, Resumption
+from outvote.campaign.progress import Progress
+from outvote.commands.fuzz.job import NewCampaign, Replay, Resumption
 from outvote.commands.terminal import Screen, gate_lines, new_ones, table
 from outvote.report.pages.report import pairs_table, strategies_table
 
@@ -46,7 +46,7 @@ def _lines(screen: Screen) -> Callable[[Progress], None]:
     return tell
 
 
-def show(result: dict[str, Any], job: NewCampaign | Resumption, screen: Screen) -> None:
+def show(result: dict[str, Any], job: NewCampaign | Resumption | Replay, screen: Screen) -> None:
     """The findings, the rules, and where the reports are."""
     show_campaign(result, job.out, screen)
 

@@ -1,0 +1,95 @@
+"""Who works for a campaign: a crew in this process, or several on a cluster (`outvote/fleet`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from outvote.campaign.crew import Crew
+from outvote.campaign.equipment import equipped
+from outvote.campaign.job import FuzzJob
+from outvote.campaign.report import Opening, Order, Standing, ToldFinding
+from outvote.core.events import Event
+from outvote.run.pool import Pool
+from outvote.store.store import Sample
+
+Brood = Generator[Order, Any, None]
+"""A generation on its way: it yields orders, is sent what a crew answers, and ends when stored."""
+
+
+class Deadly(Exception):  # noqa: N818 - no error of ours: crew after crew dies of an order
+    """Thrown into a brood: the order that it waits for is not given out again."""
+
+
+class Crews(Protocol):
+    """All crews of a campaign, however many they are."""
+
+    @property
+    def width(self) -> int | None:
+        """So many mutants are made before the strategy is told which rules do not apply.
+
+        None: a whole generation, because every order is a journey.
+        """
+        ...
+
+    def open(self, begun: bool, known: Collection[str]) -> Opening:
+        """What the first crew is that is ready; `known`: findings that the store has."""
+        ...
+
+    def finish_one(self, more: Callable[[], Brood | None]) -> bool:
+        """Give a brood to everyone who is free, and wait until one has ended; False: all have."""
+        ...
+
+    def drifts(self, samples: Sequence[Sample]) -> Sequence[ToldFinding]:
+        """Targets that need ever more, measured again by who took the samples."""
+        ...
+
+    def growths(self, samples: Sequence[Sample]) -> Sequence[ToldFinding]:
+        """What can be said of that when the user has stopped everything."""
+        ...
+
+    def confirm(self, times: int) -> Iterable[ToldFinding]:
+        """What all crews have found, again in fresh workers."""
+        ...
+
+    @property
+    def standing(self) -> Standing: ...
+
+
+class OneCrew:
+    """The crew in this process: what it is asked it does at once."""
+
+    width = 1
+
+    def __init__(self, job: FuzzJob, pool: Pool, out: Path, tell: Callable[[Event], None]) -> None:
+        self._job, self._pool, self._out, self._tell = job, pool, out, tell
+
+    def open(self, begun: bool, known: Collection[str]) -> Opening:
+        self.crew = Crew(equipped(self._job, self._pool, self._tell), self._out, set(known))
+        return self.crew.opening(begun)
+
+    def finish_one(self, more: Callable[[], Brood | None]) -> bool:
+        brood = more()
+        if brood is None:
+            return False
+        answer = None
+        while True:
+            try:
+                order = brood.send(answer)
+            except StopIteration:
+                return True
+            answer = getattr(self.crew, order.what)(*order.given)
+
+    def drifts(self, samples: Sequence[Sample]) -> Sequence[ToldFinding]:
+        return self.crew.drifts(samples)
+
+    def growths(self, samples: Sequence[Sample]) -> Sequence[ToldFinding]:
+        return self.crew.growths(samples)
+
+    def confirm(self, times: int) -> Iterable[ToldFinding]:
+        return self.crew.confirm(times)
+
+    @property
+    def standing(self) -> Standing:
+        return self.crew.standing

@@ -1,0 +1,33 @@
+"""The way in: crews on a cluster for one campaign, from joining it to leaving it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from outvote.campaign.job import FuzzJob
+from outvote.core.errors import UsageError
+from outvote.fleet.address import Address
+from outvote.fleet.cluster import joined
+from outvote.fleet.crews import Note, RayCrews
+from outvote.fleet.needs import Needs
+
+
+@contextmanager
+def crews_on(
+    address: Address, job: FuzzJob, links: tuple[str, ...], out: Path, note: Note
+) -> Iterator[RayCrews]:
+    """Crews that are there as long as the block runs."""
+    if job.in_bulk:
+        raise UsageError(
+            "--cluster is for campaigns from seeds; cases that a dialect draws in bulk run on one "
+            "machine: leave it out, or name a seed"
+        )
+    needs = Needs.of(job.targets, job.jobs, job.memory_limit)
+    with joined(address, needs) as ray:
+        crews = RayCrews(ray, address, needs, job, links, out, note)
+        try:
+            yield crews
+        finally:
+            crews.close()
