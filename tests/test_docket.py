@@ -45,11 +45,11 @@ def failing(message: str, trace: str = TRACE) -> Judged:
 
 
 def test_errors_from_one_place_have_one_key_whatever_the_layer() -> None:
-    first = key_of(model_of("Conv1D"), failing("size 3 of 'a'"), "keras")
-    second = key_of(model_of("Conv2D"), failing("size 7 of 'b'"), "keras")
+    first = key_of(model_of("Conv1D"), failing("size 3 of 'a'"))
+    second = key_of(model_of("Conv2D"), failing("size 7 of 'b'"))
     assert first == second
     assert "keras/src/backend/torch/nn.py:433" in first.family
-    other = key_of(model_of("Conv2D"), failing("size 7 of 'b'", trace=""), "keras")
+    other = key_of(model_of("Conv2D"), failing("size 7 of 'b'", trace=""))
     assert other.family == "torch: error in Conv2D"
 
 

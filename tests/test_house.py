@@ -80,9 +80,14 @@ def test_nobody_imports_a_wing_but_itself() -> None:
 
 
 def allowed_in_workers(importer: str, imported: str) -> bool:
-    """Core, what all workers share, and the workers and nouns of the same wing."""
+    """Core, what all workers share, and the workers and nouns of the same wing.
+
+    The reference is a target too, in this very environment: its worker imports the formulas.
+    """
     own = f"outvote.dialects.{wing_of(importer)}"
-    roots = ("outvote.core", "outvote.worker", f"{own}.workers", f"{own}.nouns")
+    roots = ["outvote.core", "outvote.worker", f"{own}.workers", f"{own}.nouns"]
+    if importer == f"{own}.workers.reference":
+        roots += [f"{own}.reference", f"{own}.layers"]
     return any(imported == root or imported.startswith(f"{root}.") for root in roots)
 
 

@@ -93,11 +93,12 @@ class Bench:
     subjects: Mapping[str, Subject]
 
     def outputs(self, subject: Subject) -> list[np.ndarray]:
-        """Of both targets."""
+        """Of both targets, on inputs of its own where the rule drew some."""
         rng = np.random.default_rng(0)
         shape = [INPUTS, *(int(n or 1) for n in subject.model.inputs[0].shape[1:])]
-        digest = self.pool.blobs.put(rng.normal(size=shape).astype("float32"))
-        request = RunModel(model=subject.model, inputs=(digest,), batch=INPUTS, steps=9)
+        fed = subject.inputs or (rng.normal(size=shape).astype("float32"),)
+        digests = tuple(map(self.pool.blobs.put, fed))
+        request = RunModel(model=subject.model, inputs=digests, batch=len(fed[0]), steps=9)
         runs = self.pool.ask_all(["a", "b"], request)
         assert all(run.ok for run in runs.values()), [run.message for run in runs.values()]
         return [run.reply.outputs.arrays[0] for run in runs.values()]
@@ -176,7 +177,7 @@ def test_a_mutant_runs_is_repeatable_and_leaves_its_parent_alone(
         names += [call.name for call in mutant.model.layers]
         assert list(mutant.specs) == names
         one, other = bench.outputs(mutant)
-        assert one.shape == shape
+        assert mutant.inputs or one.shape == shape
         assert np.array_equal(one, other, equal_nan=True)
         for call in mutant.model.layers:
             if call.shares is not None:

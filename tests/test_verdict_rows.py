@@ -31,7 +31,7 @@ from outvote.triage.differences import Difference
 from outvote.triage.verdict import ROWS, Verdict, decide
 
 PLACE = 2.0**-23
-TARGETS = {name: BUILT_IN[name] for name in ("tensorflow", "jax", "torch", "openvino")}
+TARGETS = {name: BUILT_IN[name] for name in ("tensorflow", "jax", "torch", "openvino", "reference")}
 TARGETS |= {name: fake(name) for name in ("a", "b", "c", "d")}  # nobody asks them in float64
 
 
@@ -252,6 +252,44 @@ BORDERS: list[tuple[str, Case, str, Case]] = [
         Case([1.0], {**MORE, "c": [off(100)]}, precision=TF32, **PRODUCT),
         "wrong",  # a layer that multiplies no matrices
         Case([1.0], {**MORE, "c": [off(100)]}, precision=TF32),
+    ),
+    (
+        "narrow-inside",
+        Case([1.0], {**MORE, "c": [off(7.9)]}, dtype="float64", read_dtype="float64"),
+        "wrong",
+        Case([1.0], {**MORE, "c": [off(8.1)]}, dtype="float64", read_dtype="float64"),
+    ),
+    (
+        "overflow",  # half of the largest of float16
+        Case([32752.0], {"a": [np.inf], "b": [np.inf], "c": [32752.0]}, **HALF),
+        "majority-wrong",
+        Case(
+            [32753.0], {"a": [np.inf], "b": [np.inf], "c": [32752.0]}, moved=[[32752.0]], **HALF
+        ),
+    ),
+    (
+        "overflow",  # NaN is the fault of who gives it, however far others are
+        Case([1.0], {"a": [np.nan], "b": [np.nan], "c": [1.001], "d": [1.01]}),
+        "none-right",
+        Case([1.0], {"a": [1.1], "b": [1.1], "c": [1.001], "d": [1.01]}),
+    ),
+    (
+        "overflow-of-all",
+        Case([300.0], {"a": [np.inf], "reference": [300.0]}, **HALF),
+        "overflow",
+        Case([300.0], {"a": [np.inf], "b": [300.0], "reference": [300.0]}, **HALF),
+    ),
+    (
+        "overflow-of-all",
+        Case([3e4, 3e4], {"a": [np.inf, 3e4], "reference": [3e4, 3e4]}, **HALF),
+        "overflow-of-sums",  # 65504 is the largest
+        Case([3e4, 3e4, 6e3], {"a": [np.inf, 3e4, 6e3], "reference": [3e4, 3e4, 6e3]}, **HALF),
+    ),
+    (
+        "overflow-of-sums",
+        Case([3e4, 3e4, 6e3], {"a": [np.inf, 3e4, 6e3], "reference": [3e4, 3e4, 6e3]}, **HALF),
+        "overflow",
+        Case([3e4, 6e3, 3e4], {"a": [np.inf, 6e3, 3e4], "b": [3e4, 6e3, 3e4]}, **HALF),
     ),
     (
         "float64",

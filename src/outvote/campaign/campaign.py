@@ -357,7 +357,7 @@ class Campaign:
         return Offspring(
             report.row.number if report.valid else None,
             report.row.acc if report.valid else None,
-            report.repeatable and (self._job.breed_known or not known),
+            report.repeatable and report.counts and (self._job.breed_known or not known),
             len(report.fingerprints - self._keeper.known) + is_new,
             report.cost,
         )

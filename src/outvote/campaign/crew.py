@@ -177,9 +177,10 @@ class Crew:
             concluded.accepted,
             kinds,
             values,
-            key_of(model, odd, self.has.job.targets[0].package) if odd is not None else None,
+            key_of(model, odd) if odd is not None else None,
             odd is not None and bool(odd.odd or odd.failed),
             trial.repeatable,
+            trial.counts,
             trial.cost,
         )
 

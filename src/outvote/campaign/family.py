@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Set
 
-from outvote.campaign.seeds import Seed
+from outvote.campaign.seeds import Seed, drawn_seed
 from outvote.campaign.trial import Mutant
 from outvote.core.model import Layer
 from outvote.mutate.registry import Rule, mutate
@@ -46,7 +46,11 @@ class Family:
         if after is None:
             return None
         root = self.root_of(birth.parent)
-        return Mutant(birth, root, after, changed_layers(before, after), self.seeds[root])
+        changed = changed_layers(before, after)
+        if after.inputs:
+            own = drawn_seed(self._tools.blobs, after)
+            return Mutant(birth, root, after, changed, own, counts=False)
+        return Mutant(birth, root, after, changed, self.seeds[root])
 
     def add(self, birth: Birth, subject: Subject) -> None:
         """A mutant that may breed."""

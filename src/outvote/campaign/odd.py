@@ -15,13 +15,10 @@ from outvote.core.target import Run
 from outvote.judge.partings import wording
 
 
-def key_of(model: Model, judged: Judged, package: str) -> CauseKey:
-    """Of failures where there are some: what comes behind them was not computed.
-
-    `package` is the library in whose code the place of an error is looked for.
-    """
+def key_of(model: Model, judged: Judged) -> CauseKey:
+    """Of failures where there are some: what comes behind them was not computed."""
     if judged.failed:
-        return _of_failures(model, judged, package)
+        return _of_failures(model, judged)
     for layer in model.layers:
         if layer.name in judged.odd:
             return CauseKey(f"{layer.kind} | {judged.odd[layer.name]}", _words(model, layer))
@@ -29,9 +26,10 @@ def key_of(model: Model, judged: Judged, package: str) -> CauseKey:
     return CauseKey(f"the outputs | {pairs}", " ".join(sorted({i.kind for i in model.layers})))
 
 
-def _of_failures(model: Model, judged: Judged, package: str) -> CauseKey:
+def _of_failures(model: Model, judged: Judged) -> CauseKey:
     """One place in a library is one cause, whatever the layer; what dies is known by its layer."""
     kinds = {layer.name: layer.kind for layer in model.layers}
+    package = dialect(model.dialect).targets.PACKAGE
     who, words = [], []
     for name, run in sorted(judged.failed.items()):
         place = _place(run, package) or kinds.get(run.layer or "", "a model")

@@ -48,6 +48,7 @@ class Report:
     odd: CauseKey | None = None  # how what is not looked into yet looks: targets part, or fail
     is_new_odd: bool = False  # what is odd is new with it
     repeatable: bool = True  # it can be made again from its birth
+    counts: bool = True  # it is on the inputs of its seed: only then may it breed
     cost: int = 1  # requests to every target until it was there, and its own
 
     @property

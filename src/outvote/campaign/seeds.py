@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 
 from outvote.bench.reader import read_file, reader
 from outvote.campaign.job import FuzzJob, SeedFile
+from outvote.core.blobs import BlobStore
 from outvote.core.case import Case, Data, fit, load_data, random_data
 from outvote.core.dialect import dialect, inspect
 from outvote.core.errors import UsageError
 from outvote.core.known_answers import KnownAnswers, answers_of
-from outvote.core.model import Model
+from outvote.core.model import Model, digest_of
 from outvote.core.outputs import Outputs
 from outvote.judge.truth import interpret, presumed
 from outvote.mutate.subject import Subject
@@ -78,6 +79,16 @@ def _read(pool: Pool, job: FuzzJob, file: SeedFile) -> Seed:
     case = Case(model, shapes, data, interpret(data.truth, shapes[0]))
     digests = tuple(pool.blobs.pin(pool.blobs.put(array)) for array in data.inputs)
     return Seed(file.name, case, Subject.of(model, run.reply.specs), digests, answers)
+
+
+def drawn_seed(blobs: BlobStore, subject: Subject) -> Seed:
+    """A model on inputs of its own: it descends from no file, and nobody knows its answers."""
+    model, arrays = subject.model, subject.inputs
+    shapes = [list(subject.spec(ref).shape) for ref in model.outputs]
+    data = Data(arrays, None, "drawn", tuple(item.batch for item in model.inputs))
+    digests = tuple(blobs.put(array) for array in arrays)
+    case = Case(model, shapes, data, interpret(None, shapes[0]))
+    return Seed(f"tensors {digest_of(digests)[:12]}", case, subject, digests)
 
 
 def with_truth(seed: Seed, outputs: Sequence[Outputs]) -> Seed:

@@ -151,6 +151,7 @@ class Mutant:
     seed: Seed  # with inputs of its own, where they were searched
     searched: bool = False  # a search is not repeated from a seed of chance alone
     cost: int = 1
+    counts: bool = True  # False: on inputs that are not its seed's
 
     @property
     def number(self) -> int:
@@ -162,10 +163,6 @@ class Mutant:
 
     @property
     def repeatable(self) -> bool:
-        return not self.searched
-
-    @property
-    def counts(self) -> bool:
         return not self.searched
 
     def request(self, keep: bool) -> RunModel:

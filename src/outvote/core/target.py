@@ -66,6 +66,7 @@ class Target:
     capabilities: frozenset[str] = frozenset()  # see CAPABILITIES
     costs: frozenset[str] = frozenset()  # see COSTS
     feigns: tuple[str, ...] = ()  # types that it takes and gives, and computes in narrower ones
+    is_wider: bool = False  # it computes in a wider type than it gives: no overflow on the way
     original: str = ""  # of a twin, which transforms models first: who runs them as they are
     twin: str = ""  # of a twin: the transformation, as `--twins` names it in every dialect
     device: str = ""  # what it computes on, where that is no processor: gpu

@@ -43,6 +43,10 @@ LAYER_PLACES = 8.0
 MODEL_PLACES = 84.0
 NARROW_MODEL_PLACES = 16.0
 
+# A result fits its type with room to spare up to this share of the largest number: nearer to it,
+# rounding alone may reach infinity.
+FITS = 0.5
+
 # An element that is off by a quarter of itself is another number, however small it is beside the
 # largest of its instance; unless that is no more than LAYER_PLACES of the largest, which is all
 # that a sum leaves of terms that cancel.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from outvote.core.arrays import Array
 from outvote.core.model import Layer, Model, Ref, with_refs
 
 
@@ -43,6 +44,7 @@ class Subject:
 
     model: Model
     specs: Mapping[str, tuple[Spec, ...]]
+    inputs: tuple[Array, ...] = field(default=(), compare=False)  # its own; none: its seed's
 
     @staticmethod
     def of(model: Model, specs: Mapping[str, Sequence[Sequence[Any]]]) -> Subject:
@@ -56,6 +58,10 @@ class Subject:
         }
         fed = {item.name: (Spec(item.shape, item.dtype, item.batch),) for item in model.inputs}
         return Subject(model, {**fed, **known})
+
+    def fed(self, inputs: Iterable[Array]) -> Subject:
+        """The same, on inputs of its own."""
+        return replace(self, inputs=tuple(inputs))
 
     def spec(self, ref: Ref) -> Spec:
         return self.specs[ref.producer][ref.index]

@@ -26,6 +26,7 @@ from outvote.judge.rounding import Gap, Rounding
 from outvote.judge.tolerance import (
     DIGIT,
     FARTHER,
+    FITS,
     LARGEST,
     LAYER_PLACES,
     LOST_DIGITS,
@@ -175,6 +176,44 @@ class Inquiry:
     @property
     def all_wrong(self) -> bool:
         return len(self.wrong) == len(self.seen.outputs)
+
+    # Overflow on the way to a result that fits.
+
+    @cached_property
+    def overflown(self) -> tuple[str, ...]:
+        """Who gives NaN or infinity where the exact result is a number that its type holds."""
+        if self.exact is None:
+            return ()
+        exact = self.exact.outputs
+        return tuple(
+            name
+            for name, found in self.seen.outputs.items()
+            if _forms(found) == _forms(exact)
+            and any(map(_misses_a_number, found.arrays, found.dtypes, exact.arrays))
+        )
+
+    @cached_property
+    def can_be_summed(self) -> bool:
+        """Whether the sum of all that is read is in the range of every type that is given."""
+        sums = [float(np.sum(np.abs(a.astype(np.float64)), where=np.isfinite(a)))
+                for a in self.read if a.dtype.kind == "f"]  # fmt: skip
+        types = {dtype for found in self.seen.outputs.values() for dtype in found.dtypes}
+        return sum(sums) <= min((LARGEST.get(dtype, np.inf) for dtype in types), default=np.inf)
+
+    @property
+    def all_overflow(self) -> bool:
+        """Whether nobody who computes in the type that he gives comes to the number."""
+        wider = [n for n in self.seen.outputs if self.bench.targets[n].is_wider]
+        return set(self.seen.outputs) <= {*self.overflown, *wider}
+
+    @cached_property
+    def narrow_inside(self) -> bool:
+        """Whether all who are wrong give float64, and are right to the digits of float32."""
+        limit = layer_tolerance("float32")
+        return bool(self.wrong) and all(
+            set(self.seen.outputs[n].dtypes) == {"float64"} and self.errors.get(n, np.inf) <= limit
+            for n in self.wrong
+        )
 
     # Excuses. Each excuses elements: the others must be within what rounding explains.
 
@@ -441,6 +480,14 @@ def _typed(exact: Outputs, found: Outputs) -> Outputs:
 
 def _forms(outputs: Outputs) -> list[tuple[int, ...]]:
     return [array.shape for array in outputs.arrays]
+
+
+def _misses_a_number(found: Array, dtype: str, exact: Array) -> bool:
+    if found.dtype.kind != "f" or dtype not in LARGEST:
+        return False
+    with np.errstate(invalid="ignore"):
+        fits = np.abs(exact.astype(np.float64)) <= FITS * LARGEST[dtype]
+    return bool((~np.isfinite(found) & fits).any())
 
 
 def _has_nan(array: Array) -> bool:

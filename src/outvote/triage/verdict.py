@@ -14,7 +14,7 @@ from outvote.core.target import Outcome
 from outvote.core.text import shortened
 from outvote.judge.observation import Observation
 from outvote.judge.rows import DecisionRow, Words, first, sentence
-from outvote.judge.tolerance import DIGIT, FARTHER, LAYER_PLACES, LOST_DIGITS
+from outvote.judge.tolerance import DIGIT, FARTHER, FITS, LAYER_PLACES, LOST_DIGITS
 from outvote.triage.inquiry import Exact, Inquiry
 
 
@@ -152,6 +152,7 @@ _WORDS: Mapping[str, Callable[[Inquiry], str]] = {
     "settings": _settings,
     "float64": _float64,
     "not_wide": _not_wide,
+    "overflown": lambda q: _listed(q.overflown),
     "in_turn": lambda q: f"{q.added_in_turn:.2g}",
     "right": lambda q: q.right[0],
     "wrong": lambda q: _listed(q.wrong),
@@ -300,6 +301,40 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
         lambda q: bool(q.wrong) and len(q.declared) == len(q.wrong),
         "precision",
         "{against} {settings}, which explains it.",
+    ),
+    DecisionRow(
+        "narrow-inside",
+        "who is wrong gives float64, and is right to the digits of float32",
+        lambda q: q.exact is not None and q.narrow_inside,
+        "precision",
+        "{against} {wrong} gives float64 with the digits of float32.",
+    ),
+    DecisionRow(
+        "overflow",
+        "who is wrong gives NaN or infinity where the exact result is at most "
+        f"{FITS:g} of the largest number of the type, and another who computes in it does not",
+        lambda q: _has_values(q) and bool(q.overflown) and not q.all_overflow,
+        "bug",
+        "{against} {overflown} overflow on the way to a result that fits. {vote}.",
+        lambda q: q.overflown,
+        "who gives NaN or infinity",
+    ),
+    DecisionRow(
+        "overflow-of-all",
+        "all give NaN or infinity where the exact result is so small, and the sum of all that is "
+        "read fits into the type",
+        lambda q: _has_values(q) and bool(q.overflown) and q.can_be_summed,
+        "bug",
+        "{against} All overflow on the way to a result that fits.",
+        lambda q: q.overflown,
+        "all",
+    ),
+    DecisionRow(
+        "overflow-of-sums",
+        "all give NaN or infinity where the exact result is so small, otherwise",
+        lambda q: _has_values(q) and bool(q.overflown) and q.all_overflow,
+        "precision",
+        "{against} What is read does not even add up within the type: overflow.",
     ),
     DecisionRow(
         "float64",

@@ -83,7 +83,8 @@ class Prober:
         found = found or self._evolution.search(genome, rng)
         subject = replace(parent, model=found.model)
         changed, own = changed_layers(parent, subject), self._with_inputs(seed, row, found)
-        return Mutant(birth, root, subject, changed, own, searched=True, cost=found.requests + 1)
+        cost = found.requests + 1
+        return Mutant(birth, root, subject, changed, own, searched=True, cost=cost, counts=False)
 
     def _with_inputs(self, seed: Seed, row: int, found: Evolved) -> Seed:
         """The seed with what was found as its inputs; each stands for the row it came from."""

@@ -19,7 +19,7 @@ from outvote.core.target import Target
 from outvote.dialects.keras.layers import INERT, INERT_ENDINGS, policy_name
 from outvote.dialects.keras.nouns.devices import environment, on_gpu
 from outvote.dialects.keras.nouns.twins import FILES
-from outvote.dialects.keras.targets import reading_order
+from outvote.dialects.keras.targets import REFERENCE, reading_order
 from outvote.findings import versions as repro_versions
 from outvote.findings.answer import right_answer
 from outvote.findings.finding import Finding, Proof
@@ -78,7 +78,7 @@ def can_prove(finding: Finding, targets: Iterable[Target]) -> bool:
     return (
         proof is not None
         and all(_is_plain(layer) for layer in proof.specimen.model.layers)
-        and all(target.worker == "keras3" for target in targets)
+        and all(target.worker in ("keras3", REFERENCE) for target in targets)
     )
 
 
@@ -124,7 +124,8 @@ def _defaults(
     finding: Finding, proof: Proof, targets: Mapping[str, Target], pool: Pool
 ) -> Mapping[str, Mapping[str, Any]]:
     """What layers need not be given, by a target that is not accused."""
-    order = sorted(targets.values(), key=lambda t: (t.name == finding.accused, reading_order(t)))
+    able = [target for target in targets.values() if target.worker != REFERENCE]
+    order = sorted(able, key=lambda t: (t.name == finding.accused, reading_order(t)))
     return Bench(pool, targets, Settings()).defaults(proof.specimen, order[0].name)
 
 
@@ -199,7 +200,8 @@ def layer_code(layer: Layer, defaults: Mapping[str, Any]) -> str:
 def _shown(finding: Finding, proof: Proof, targets: Mapping[str, Target]) -> dict[str, Target]:
     """Those who took part; OpenVINO needs many lines, so it is shown if the finding is about it."""
     names = [*proof.observed.outputs, *proof.observed.failures]
-    known = {name: targets[name] for name in names if name in targets}
+    able = {name: target for name, target in targets.items() if target.worker != REFERENCE}
+    known = {name: able[name] for name in names if name in able}
     about = (*finding.targets, finding.accused)
     few = {n: t for n, t in known.items() if t.backend != "openvino" or n in about}
     return few if len(few) > 1 else known

@@ -22,6 +22,7 @@ from outvote.targets.choose import install_hint, missing_packages
 __all__ = ["RECIPES"]
 
 PACKAGE = "keras"
+REFERENCE = "reference"  # our own formulas: they read no files, and no script can show them
 OVERLAID = ("keras", "keras-mxnet")
 # Keras' NumPy backend calls JAX for these: there it has no vote of its own.
 _NUMPY_BORROWS = {"jax": ("*Conv*", "*STFT*", "*FFT*", "MaxPooling*", "AveragePooling*")}
@@ -148,6 +149,15 @@ _MODERN: Mapping[str, Target] = {
         _predicting(_mode(_TENSORFLOW, "predict", library="jax")),
         *(_predicting(_mode(base, "predict")) for base in (_JAX, _TORCH, _NUMPY, _OPENVINO)),
         Target(
+            REFERENCE,
+            dialect="keras",
+            worker=REFERENCE,
+            library=REFERENCE,
+            packages=("numpy",),
+            is_wider=True,
+            capabilities=frozenset({"watch", "step", "float64"}),
+        ),
+        Target(
             "fake",
             dialect="keras",
             worker="fake",
@@ -171,7 +181,7 @@ def helpers(targets: Iterable[Target]) -> list[Target]:
 
     An older Keras does not read what a newer one wrote, and Keras 2 has another format.
     """
-    chosen = list(targets)
+    chosen = [target for target in targets if target.worker != REFERENCE]
     if any(t.worker != "keras2" and keras_of(t.requirements) is None for t in chosen):
         return []
     found = [_READERS[name] for name in _READERS if not missing_packages(_MODERN[name])]
@@ -203,7 +213,8 @@ def reading_order(target: Target) -> tuple[Any, ...]:
     age = [-n for n in version_of(keras).release] if keras else [-math.inf]
     quick = _QUICK_READERS.index(target.backend) if target.backend in _QUICK_READERS else 9
     patched = target.setup is not None
-    return (target.worker == "keras2", patched, target.mode != "eager", age, quick)
+    unable = target.worker in ("keras2", REFERENCE)
+    return (unable, patched, target.mode != "eager", age, quick)
 
 
 def probe() -> tuple[Model, list[Array], Array]:

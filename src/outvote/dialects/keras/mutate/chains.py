@@ -9,6 +9,7 @@ import numpy as np
 
 from outvote.core.model import Layer, Ref
 from outvote.dialects.keras.mutate.catalogue import Kind
+from outvote.dialects.keras.mutate.maker import DrawWeight, drawn_weight
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Spec, Subject
@@ -30,11 +31,17 @@ class Chain:
     """New layers, one behind the other, that are not part of a model yet."""
 
     def __init__(
-        self, subject: Subject, start: Ref, tools: KerasTools, rng: np.random.Generator
+        self,
+        subject: Subject,
+        start: Ref,
+        tools: KerasTools,
+        rng: np.random.Generator,
+        weights: DrawWeight = drawn_weight,
     ) -> None:
         self._subject = subject
         self._tools = tools
         self._rng = rng
+        self._weights = weights
         self._start = start
         self.end = start
         self.layers: list[Layer] = []
@@ -65,7 +72,7 @@ class Chain:
         if made is None or not made.outputs or (keep is not None and made.outputs != (keep,)):
             return False
         name = self._unused(kind.lower())
-        self.layers.append(self._tools.maker.layer(made, name, refs, self._rng))
+        self.layers.append(self._tools.maker.layer(made, name, refs, self._rng, self._weights))
         self.specs[name] = made.outputs
         self.end = Ref(name)
         return True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,6 +21,7 @@ from outvote.run.pool import Ask
 from outvote.run.settle import settled
 
 _REMEMBERED = 4096
+DrawWeight = Callable[[str, tuple[int, ...], str, np.random.Generator], Array]
 
 
 @dataclass(frozen=True)
@@ -91,15 +92,21 @@ class Maker:
         return run
 
     def layer(
-        self, made: Blueprint, name: str, reads: Sequence[Ref], rng: np.random.Generator
+        self,
+        made: Blueprint,
+        name: str,
+        reads: Sequence[Ref],
+        rng: np.random.Generator,
+        draw: DrawWeight | None = None,
     ) -> Layer:
         """A layer of the graph, with drawn weights."""
+        draw = draw or drawn_weight
         refs: list[Any] = [{REF: [ref.producer, ref.index]} for ref in reads]
         firsts = iter(made.firsts)
         weights = []
         for label, shape, dtype in made.weights:
             floats = "float" in dtype
-            value = drawn_weight(label, shape, dtype, rng) if floats else next(firsts)
+            value = draw(label, shape, dtype, rng) if floats else next(firsts)
             weights.append(Weight(label, self.blobs.put(value), tuple(value.shape)))
         return Layer(
             name=name,
