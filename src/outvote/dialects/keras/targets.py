@@ -153,7 +153,6 @@ _MODERN: Mapping[str, Target] = {
             dialect="keras",
             worker=REFERENCE,
             library=REFERENCE,
-            packages=("numpy",),
             is_wider=True,
             capabilities=frozenset({"watch", "step", "float64"}),
         ),
