@@ -56,9 +56,7 @@ def test_errors_from_one_place_have_one_key_whatever_the_layer() -> None:
 def test_words_of_parameters_tell_differences_apart_and_sizes_do_not() -> None:
     def key(padding: str, size: int) -> CauseKey:
         judged = Judged({}, {}, {}, (), {"one": "torch: inconsistency"})
-        return key_of(
-            model_of("AveragePooling1D", pool_size=size, padding=padding), judged, "keras"
-        )
+        return key_of(model_of("AveragePooling1D", pool_size=size, padding=padding), judged)
 
     assert key("same", 2) == key("same", 3)
     assert key("same", 2) != key("valid", 2)
