@@ -271,6 +271,21 @@ def test_the_exact_result_is_right_where_it_is_known_and_someone_is_wrong() -> N
     assert right.tolist() == [1.0, 2.0], "undecided: not even the formula accuses"
 
 
+@pytest.mark.parametrize(
+    ("kind", "numbers"), [("shape", [1.0, 2.0]), ("inconsistency", [1.0, 2.5])]
+)
+def test_where_the_form_is_at_stake_those_who_have_it_say_the_numbers(
+    kind: str, numbers: list[float]
+) -> None:
+    """The formula may have none there."""
+    exact = Outputs((np.array([1.0, 2.5]),), ("float64",))
+    right, _ = answer(seen({**TWO, "bad": gives(1)}, kind=kind), expected=exact, source="it")
+    assert right.tolist() == numbers
+    longer = Outputs((np.array([1.0, 2.5, 3.0]),), ("float64",))
+    right, _ = answer(seen({**TWO, "bad": gives(1)}, kind=kind), expected=longer, source="it")
+    assert right.tolist() == [1.0, 2.5, 3.0], "they have not"
+
+
 def test_else_it_is_what_the_majority_agrees_on_or_one_side_says() -> None:
     right, source = answer(seen({"bad": gives(9, 9), **TWO}))
     assert (right.tolist(), source) == ([1, 2], "a, b: what they agree on")

@@ -150,10 +150,19 @@ def test_a_script_at_a_glance_prints_what_a_runtime_gives(pool: Pool, tmp_path: 
 def test_a_hang_is_an_outcome(tmp_path: Path) -> None:
     proto = model([helper.make_node("Neg", ["x"], ["y"])], [value("x", [2])], [value("y", [2])])
     targets = (*HONEST[:1], HONEST[3], PLANTED)
+    job = Job(model=saved(proto, tmp_path), targets=targets)
     with LocalPool(targets, limits=Limits(silence_seconds=5)) as impatient:
-        found = checked(impatient, proto, tmp_path, targets)
+        found = check_in(impatient, job, out=tmp_path)
     assert found.runs["planted"].outcome is Outcome.HANG
-    assert [(f.kind, f.accused) for f in found.findings] == [("hang", "planted")]
+    (finding,) = found.findings
+    assert (finding.kind, finding.accused) == ("hang", "planted")
+    proof = tmp_path / found.repros[finding.fingerprint]
+    text = proof.read_text()
+    assert text.count("alarm(60)") == 1  # it ends in any case
+    proof.write_text(text.replace("alarm(60)", "alarm(2)"))
+    done = subprocess.run([sys.executable, str(proof)], capture_output=True, text=True)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "planted                  WRONG: exit code -14" in done.stdout
 
 
 def read(pool: Pool, proto: Any, folder: Path) -> Model:

@@ -18,8 +18,8 @@ def right_answer(finding: Finding, proof: Proof) -> tuple[Array | None, str]:
     if finding.kind == "shape" and seen.failures:
         return None, "the others, which refuse this with an exception"
     names = [n for n in (seen.vote.majority or seen.outputs) if n in seen.outputs]
-    if proof.expected is not None and finding.triage == "bug":
-        given = seen.outputs[names[0]].arrays if names else ()
+    given = seen.outputs[names[0]].arrays if names else ()
+    if proof.expected is not None and finding.triage == "bug" and not _has_form(finding, proof):
         dtype = given[0].dtype if given else np.float64
         return proof.expected.arrays[0].astype(dtype), proof.source
     if not names:
@@ -27,6 +27,17 @@ def right_answer(finding: Finding, proof: Proof) -> tuple[Array | None, str]:
     told = "what they agree on" if seen.vote.decided else "one side's answer: it is undecided"
     agree = ", ".join(names if seen.vote.decided else names[:1])
     return seen.outputs[names[0]].arrays[0], f"{agree}: {told}"
+
+
+def _has_form(finding: Finding, proof: Proof) -> bool:
+    """Whether only the form is at stake, and those who agree have the right one."""
+    agree = [proof.observed.outputs.get(name) for name in proof.observed.vote.majority]
+    right = proof.expected.arrays[0].shape if proof.expected else ()
+    return (
+        finding.kind == "shape"
+        and bool(agree)
+        and all(found is not None and found.arrays[0].shape == right for found in agree)
+    )
 
 
 def told_of(name: str, proof: Proof) -> str:

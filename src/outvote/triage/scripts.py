@@ -23,6 +23,11 @@ _LINE = 90
 _FORM = "right = (y.shape, y.dtype) == (EXPECTED.shape, EXPECTED.dtype)"
 _CLOSE = "np.allclose(y, EXPECTED, rtol=0, atol={atol:.2g}, equal_nan=True)"
 _END = 'sys.exit(print("ok:" if right else "WRONG:", y.dtype, y.shape, y.ravel()[:6]) or not right)'
+# What hangs may eat all memory meanwhile.
+_ENDING = (
+    "import resource, signal; signal.alarm(60); "
+    "resource.setrlimit(resource.RLIMIT_DATA, (8 << 30, 8 << 30))"
+)
 _MUST_REFUSE = """\
 try:
     {compute}
@@ -77,6 +82,11 @@ def judging(compute: str, expected: Array | None, tolerance: float) -> list[str]
     if expected is None:
         return [_MUST_REFUSE.format(compute=indent(compute, "    ").lstrip())]
     return [compute, *right_if(expected, tolerance), _END]
+
+
+def ending(finding: Finding) -> list[str]:
+    """A line that ends the process in any case, where the finding is one that would not end."""
+    return [_ENDING] if finding.kind == "hang" else []
 
 
 def in_processes(

@@ -30,6 +30,7 @@ from outvote.triage.plain import written
 from outvote.triage.scripts import (
     ScriptArrays,
     at_a_glance,
+    ending,
     first_in_process,
     in_processes,
     judging,
@@ -146,7 +147,8 @@ def written_out(
     lines = [f'if mode == "{mode}": {_MODES[mode]}'.replace("@INPUTS@", inputs) for mode in modes]
     if lines:
         lines.insert(0, 'mode = os.environ.get("MODE")')
-    body = ["import keras", *first_in_process(shown.values()), *writer.body(), *lines]
+    first = [*ending(finding), "import keras", *first_in_process(shown.values())]
+    body = [*first, *writer.body(), *lines]
     compute = _COMPUTE.format(inputs) + '.astype("float32")' * _ends_in_bfloat16(proof)
     if any(t.backend == "openvino" and t.mode != "predict" for t in shown.values()):
         compute = _OPENVINO.replace("@INPUTS@", inputs) + compute

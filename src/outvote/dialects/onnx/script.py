@@ -21,6 +21,7 @@ from outvote.run.pool import Pool
 from outvote.triage.scripts import (
     ScriptArrays,
     at_a_glance,
+    ending,
     first_in_process,
     in_processes,
     judging,
@@ -68,7 +69,7 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
         TEXT in _given_types(proof),
         proof.observed.outputs,
     )
-    text = claim.text(shown, body, graph.arrays)
+    text = claim.text(shown, [*ending(finding), *body], graph.arrays)
     graph.arrays.save(folder)
     return text
 

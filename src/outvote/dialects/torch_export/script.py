@@ -31,6 +31,7 @@ from outvote.run.pool import Pool
 from outvote.triage.scripts import (
     ScriptArrays,
     at_a_glance,
+    ending,
     runners,
     started_by,
     table_of,
@@ -70,7 +71,7 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
         told,
         source,
         max(proof.observed.tolerance, 1e-12),
-        [*writer.constants, f"INPUTS = {_listed(inputs)}"],
+        [*ending(finding), *writer.constants, f"INPUTS = {_listed(inputs)}"],
         [f"def forward({', '.join(writer.inputs)}):", *(f"    {line}" for line in body)],
     )
     writer.arrays.save(folder)
