@@ -13,11 +13,11 @@ from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.commands.targets.job import HealthJob
 from outvote.commands.targets.run import health
+from outvote.core.devices import ON_CUDA
 from outvote.core.target import Target
 from outvote.dialects.keras.nouns.devices import GPU_MODES, HIGHEST, environment, on_gpu
 from outvote.dialects.keras.targets import BUILT_IN, DEFAULT
 from outvote.dialects.onnx import targets as onnx_targets
-from outvote.dialects.onnx.nouns.devices import ON_CUDA
 from outvote.run.local import LocalPool
 from test_proof_lines import environments
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from textwrap import indent
 
 from outvote.core.arrays import TEXT, Array
+from outvote.core.devices import ON_CUDA
 from outvote.core.outputs import Outputs
 from outvote.core.source import filled, one_line
 from outvote.core.target import Target
-from outvote.dialects.onnx.nouns.devices import ON_CUDA
 from outvote.dialects.onnx.nouns.types import is_narrow
 from outvote.dialects.onnx.source import GraphSource, Unwritable
 from outvote.findings.answer import right_answer

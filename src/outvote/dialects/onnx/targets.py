@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.devices import ON_CUDA
 from outvote.core.errors import UsageError
 from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.parts import Recipe
 from outvote.core.requirements import merged, name_of, pinned, version_of
 from outvote.core.target import Target
-from outvote.dialects.onnx.nouns.devices import ON_CUDA
 from outvote.dialects.onnx.nouns.node import Origin, ref, with_origin
 from outvote.targets.choose import missing_packages
 

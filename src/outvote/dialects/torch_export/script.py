@@ -11,6 +11,7 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
+from outvote.core.devices import ON_CUDA
 from outvote.core.model import REF, Json, Layer, Model, Ref
 from outvote.core.source import filled, keywords, literal, one_line
 from outvote.core.target import Target
@@ -140,7 +141,7 @@ def _filled(
 
 
 def _runner(target: Target) -> str:
-    return target.mode.replace(":", "_") if target.worker == "torch" else target.worker
+    return target.mode.partition(":")[0] if target.worker == "torch" else target.worker
 
 
 def _transformations(targets: Iterable[Target]) -> list[str]:
@@ -150,6 +151,8 @@ def _transformations(targets: Iterable[Target]) -> list[str]:
 
 def _environment(name: str, target: Target) -> dict[str, str]:
     env = {"TARGET": name, "RUNTIME": _runner(target), **target.env, **started_by(target)}
+    if target.device:
+        env |= {"DEVICE": "cuda", **ON_CUDA[target.mode.partition(":")[2]]}
     return env | ({"TWIN": target.mode} if target.worker == "twin" else {})
 
 
@@ -198,7 +201,7 @@ class _Writer:
                 return self._constant(layer, told)
             ((mark, value),) = told.items()
             if mark in MARKS:
-                return f"torch.device({value!r})" if mark == DEVICE else f"torch.{value}"
+                return "torch.get_default_device()" if mark == DEVICE else f"torch.{value}"
         if isinstance(told, list | tuple):
             return _listed([self._argument(layer, item) for item in told])
         return literal(told)

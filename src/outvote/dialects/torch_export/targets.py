@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.devices import ON_CUDA
 from outvote.core.errors import UsageError
 from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.parts import Recipe
@@ -17,6 +18,7 @@ from outvote.core.target import Target
 from outvote.dialects.torch_export.nouns.kernels import (
     BORROWED_BY_DECOMPOSITIONS,
     BORROWED_BY_INDUCTOR,
+    CONVOLUTIONS,
 )
 from outvote.dialects.torch_export.nouns.node import ref
 from outvote.dialects.torch_export.nouns.twins import FILES
@@ -43,6 +45,20 @@ def _torch(mode: str, library: str = "torch", **more: Any) -> Target:
         extra="torch",
         capabilities=_READS | _WIDE,
         **more,
+    )
+
+
+def _on_cuda(base: Target, device: str) -> Target:
+    """The same on a GPU: other kernels, so a vote of its own; convolutions are cuDNN's."""
+    here = "torch:cuda"
+    borrowed = {here if library == "torch" else library: k for library, k in base.borrows.items()}
+    return replace(
+        base,
+        name=f"{base.name}:{device}",
+        mode=f"{base.mode}:{device}",
+        library=here if base.library == "torch" else f"{base.library}:cuda",
+        borrows={"cudnn": CONVOLUTIONS, **borrowed},
+        device="gpu",
     )
 
 
@@ -75,6 +91,7 @@ def _twin(name: str, base: Target) -> Target:
     )
 
 
+_EAGER = _torch("eager")
 _INDUCTOR = _torch(
     "inductor",
     library="inductor",
@@ -93,7 +110,7 @@ _TWINS = {
 BUILT_IN: Mapping[str, Target] = {
     target.name: target
     for target in (
-        _torch("eager"),
+        _EAGER,
         _torch(
             "decomposed",
             library="torch's decompositions",
@@ -103,6 +120,7 @@ BUILT_IN: Mapping[str, Target] = {
         _INDUCTOR,
         replace(_INDUCTOR, name="torch:aoti", mode="aoti"),
         _torch("script", costs=frozenset({"compiles"})),
+        *(_on_cuda(base, device) for base in (_EAGER, _INDUCTOR) for device in ON_CUDA),
         _OPENVINO,
         _ORT,
         *(_twin(name, base) for name, base in _TWINS.items()),

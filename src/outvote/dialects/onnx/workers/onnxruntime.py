@@ -15,8 +15,8 @@ import onnx
 import onnxruntime as ort
 
 from outvote.core.arrays import Array
+from outvote.core.devices import ON_CUDA
 from outvote.core.states import State
-from outvote.dialects.onnx.nouns.devices import ON_CUDA
 from outvote.dialects.onnx.nouns.types import (
     CODES,
     NAMES,

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-# Matrix products, convolutions and what is built of them: every mode calls the same ones.
-_PRODUCTS = tuple(
+CONVOLUTIONS = tuple(
     f"aten.{name}"
     for name in """conv1d conv2d conv3d conv1d.* conv2d.* conv3d.* conv_transpose*
-    convolution _convolution linear matmul mm bmm addmm addmv addbmm baddbmm mv dot einsum bilinear
+    convolution _convolution""".split()
+)
+# Matrix products, convolutions and what is built of them: every mode calls the same ones.
+_PRODUCTS = CONVOLUTIONS + tuple(
+    f"aten.{name}"
+    for name in """linear matmul mm bmm addmm addmv addbmm baddbmm mv dot einsum bilinear
     scaled_dot_product_attention _scaled_dot_product* multi_head_attention_forward lstm.* gru.*
     rnn_tanh.* rnn_relu.* embedding_bag _embedding_bag* sort* topk cumsum cumprod
     _fft_* fft_* linalg_* nonzero* unique* rand* normal* dropout bernoulli*""".split()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import onnxruntime as ort
@@ -29,7 +29,7 @@ class ConvertedToOnnx:
     """One session for each graph and each form of its inputs, its graph optimiser switched off."""
 
     libraries: tuple[str, ...] = ("onnxscript", "onnxruntime")
-    precision = ""
+    precision: Mapping[str, Any] = {}
 
     def __init__(self) -> None:
         self._options = ort.SessionOptions()

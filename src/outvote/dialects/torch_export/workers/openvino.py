@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import openvino as ov
@@ -26,7 +26,7 @@ class ConvertedByOpenVino:
     """One compiled model for each graph and each form of its inputs."""
 
     libraries: tuple[str, ...] = ("openvino",)
-    precision = ""
+    precision: Mapping[str, Any] = {}
 
     def __init__(self) -> None:
         self._core = ov.Core()

@@ -7,7 +7,7 @@ transformed first; so localisation and minimiser show what the tool does.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from outvote.dialects.torch_export.nouns.twins import FILES, PRECISION
@@ -27,7 +27,7 @@ class Transformed:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self.precision = PRECISION[name]
+        self.precision: Mapping[str, Any] = {"inference": PRECISION[name]}
         self._module = importlib.import_module(f"{__package__}.twins.{FILES[name]}")
 
     def load(self, module: Any, examples: Sequence[Any]) -> Program:

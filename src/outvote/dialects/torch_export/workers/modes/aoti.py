@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ class AheadOfTime:
     """One package for each graph and each form of its inputs."""
 
     libraries: tuple[str, ...] = ()
-    precision = ""
+    precision: Mapping[str, Any] = {}
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

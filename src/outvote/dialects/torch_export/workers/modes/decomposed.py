@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ class Decomposed:
     """Traces a graph through PyTorch's own decompositions."""
 
     libraries: tuple[str, ...] = ()
-    precision = ""
+    precision: Mapping[str, Any] = {}
 
     @cached_property
     def _table(self) -> Any:

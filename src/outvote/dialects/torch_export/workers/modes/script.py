@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ class Traced:
     """One trace for each graph and each form of its inputs."""
 
     libraries: tuple[str, ...] = ()
-    precision = ""
+    precision: Mapping[str, Any] = {}
 
     def load(self, module: Any, examples: Sequence[Any]) -> Program:
         with warnings.catch_warnings():

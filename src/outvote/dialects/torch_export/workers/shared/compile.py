@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ class Compiled:
     """One compilation for each graph and each form of its inputs."""
 
     libraries: tuple[str, ...] = ()
-    precision = ""
+    precision: Mapping[str, Any] = {}
 
     def __init__(self, backend: str, folder: Path) -> None:
         self._backend = backend

@@ -35,7 +35,7 @@ class GraphCompiler(Protocol):
     """What makes a program of a graph; it is given tensors like those that the program will get."""
 
     libraries: tuple[str, ...]
-    precision: str  # what it computes in by its own choice; empty: in the types of the tensors
+    precision: Mapping[str, Any]  # what it computes in and on by its own choice
 
     def load(self, module: Any, examples: Sequence[Any]) -> Program: ...
 

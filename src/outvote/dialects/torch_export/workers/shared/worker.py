@@ -77,8 +77,7 @@ class TorchWorker:
     def describe(self) -> ask.Hello:
         libraries = ("torch", *(self._runtime.libraries if self._runtime is not None else ()))
         versions = {name: installed_version(name) for name in dict.fromkeys(libraries)}
-        coarse = self._runtime.precision if self._runtime is not None else ""
-        return hello(versions, {"inference": coarse} if coarse else {})
+        return hello(versions, self._runtime.precision if self._runtime is not None else {})
 
     def read(self, request: ask.Read) -> ask.ModelRead:
         path = self._context.placed(request.file, self._context.folder)

@@ -1,0 +1,61 @@
+"""A program on an NVIDIA GPU: its constants and inputs are brought there, its results back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from outvote.core.devices import ON_CUDA
+from outvote.dialects.torch_export.workers.shared.engine import GraphCompiler, Program
+from outvote.worker.devices import is_played, require_gpu
+
+_DEVICE = "device"
+
+
+class OnGpu:
+    """What another runtime makes of a graph, or the graph itself, on the GPU."""
+
+    def __init__(self, mode: str, inner: GraphCompiler | None) -> None:
+        os.environ.update(ON_CUDA[mode])  # before the first tensor loads CUDA
+        require_gpu("torch", "NVIDIA", torch.cuda.is_available())
+        self._inner = inner
+        self._device = torch.device("cpu" if is_played() else "cuda")
+        self.libraries: tuple[str, ...] = inner.libraries if inner is not None else ()
+        self.precision: Mapping[str, Any] = _precision(mode)
+
+    def load(self, module: Any, examples: Sequence[Any]) -> Program:
+        there = _placed(module, self._device)
+        inputs = [tensor.to(self._device) for tensor in examples]
+        program = self._inner.load(there, inputs) if self._inner is not None else there
+
+        def run(*tensors: Any) -> Sequence[Any]:
+            found = program(*(tensor.to(self._device) for tensor in tensors))
+            return [part.to("cpu") if isinstance(part, torch.Tensor) else part for part in found]
+
+        return run
+
+    def is_gap(self, error: Exception) -> bool:
+        return self._inner is not None and self._inner.is_gap(error)
+
+
+def _placed(module: Any, device: Any) -> Any:
+    """The module there, with what makes tensors of nothing: a program names the device for it."""
+    for node in module.graph.nodes:
+        schema = getattr(node.target, "_schema", None)
+        if schema is not None and any(item.name == _DEVICE for item in schema.arguments):
+            node.kwargs = {**node.kwargs, _DEVICE: device}
+    module.recompile()
+    return module.to(device)
+
+
+def _precision(mode: str) -> dict[str, Any]:
+    """Convolutions of cuDNN are TF32 unless that is forbidden, whatever is said of matrices."""
+    coarse = torch.backends.cudnn.allow_tf32 and not ON_CUDA[mode]
+    told: dict[str, Any] = {"device": "cuda"} | ({"products": "tf32"} if coarse else {})
+    if not is_played():
+        steady = torch.are_deterministic_algorithms_enabled()
+        told |= {"gpu": torch.cuda.get_device_name(), "deterministic": steady}
+    return told
