@@ -35,7 +35,7 @@ from torch_op_verdicts import SampleJudge, Way
 EAGER, COMPILED = "torch:eager", "torch:inductor"
 TARGETS = (EAGER, "torch:decomposed", "onnxruntime:torch", "openvino:torch", COMPILED)
 EVERY = 16  # samples, of which Inductor gets one
-PACK = 32
+PACK = 16
 COLUMNS = ("agrees", "differs", "gap", "error", "dies")
 Row = dict[str, Any]
 

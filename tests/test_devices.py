@@ -18,18 +18,21 @@ from outvote.core.target import Target
 from outvote.dialects.keras.nouns.devices import GPU_MODES, HIGHEST, environment, on_gpu
 from outvote.dialects.keras.targets import BUILT_IN, DEFAULT
 from outvote.dialects.onnx import targets as onnx_targets
+from outvote.dialects.torch_export import targets as torch_targets
 from outvote.run.local import LocalPool
 from test_proof_lines import environments
+from torch_programs import archive
 
 ON_GPU = [t for t in BUILT_IN.values() if on_gpu(t.backend, t.mode)]
 
 
 OF_ONNX = [t for t in onnx_targets.BUILT_IN.values() if t.device]
+OF_TORCH = [t for t in torch_targets.BUILT_IN.values() if t.device]
 
 
 def played(name: str) -> Target:
     """The target with the processor in the part of the GPU."""
-    known = {**BUILT_IN, **onnx_targets.BUILT_IN}
+    known = {**BUILT_IN, **onnx_targets.BUILT_IN, **torch_targets.BUILT_IN}
     return replace(known[name], env={"OUTVOTE_GPU": "cpu"})
 
 
@@ -65,6 +68,17 @@ def test_cpu_and_gpu_of_a_library_are_two_votes_but_all_convolutions_are_of_cudn
     assert cuda.library == BUILT_IN["torch:cuda-highest"].library
 
 
+def test_programs_of_pytorch_have_a_gpu_too() -> None:
+    assert [t.name for t in OF_TORCH] == [
+        f"torch:{mode}:{device}" for mode in ("eager", "inductor") for device in ON_CUDA
+    ]
+    assert not {t.name for t in OF_TORCH} & set(torch_targets.DEFAULT)
+    names = ("torch:eager", "torch:eager:cuda", "torch:inductor", "torch:inductor:cuda")
+    targets = [torch_targets.BUILT_IN[name] for name in names]
+    for kind, independent in (("aten.relu", 4), ("aten.matmul", 2), ("aten.conv2d", 2)):
+        assert len({t.implementation_of(kind) for t in targets}) == independent, kind
+
+
 @pytest.mark.parametrize("target", BUILT_IN.values(), ids=lambda target: target.name)
 def test_only_a_mode_on_a_gpu_sees_it(target: Target) -> None:
     said = environment(target.backend, target.mode)
@@ -97,7 +111,7 @@ def test_a_proof_with_a_gpu_keeps_the_others_off_it() -> None:
 @pytest.mark.frameworks
 def test_where_there_is_no_gpu_a_target_says_so() -> None:
     names = ("torch:cuda", "jax:cuda", "tensorflow:gpu", "openvino:gpu")
-    targets = (*(BUILT_IN[name] for name in names), *OF_ONNX)
+    targets = (*(BUILT_IN[name] for name in names), *OF_ONNX, *OF_TORCH)
     for row in health(HealthJob(targets)):
         if row.state != "ok":  # a machine with a GPU runs them
             assert row.state == "not here"
@@ -118,6 +132,17 @@ def test_the_same_code_of_runtimes_on_a_gpu_that_is_played(tmp_path: Path) -> No
     assert told["onnxruntime:cuda"] == {"device": "cuda", "products": "tf32"}
     assert told["onnxruntime:cuda-highest"] == {"device": "cuda"}
     assert told["openvino:onnx:gpu"] == {"inference": "f32", "device": "gpu"}
+
+
+@pytest.mark.frameworks
+def test_the_same_code_of_programs_on_a_gpu_that_is_played(tmp_path: Path) -> None:
+    names = ("torch:eager:cuda", "torch:eager:cuda-highest")
+    targets = (torch_targets.BUILT_IN["torch:eager"], *map(played, names))
+    with LocalPool(targets) as pool:
+        found = check_in(pool, Job(archive("conv", tmp_path), targets, count=4))
+    assert found.verdict == "consistent", [f.title for f in found.findings]
+    told = [hello.reply.precision for hello in found.hellos.values()]
+    assert told == [{}, {"device": "cuda", "products": "tf32"}, {"device": "cuda"}]
 
 
 MODEL = """

@@ -89,6 +89,25 @@ def test_a_slow_target_gets_one_of_so_many_cases(every: int, count: int) -> None
     assert every == 1 or len({n % count for n in slow}) > 1  # not always the same place
 
 
+class Dying(Counting):
+    """A pool whose drawing worker dies of one number."""
+
+    def ask(self, name: str, request: Any) -> Run[Any]:
+        if isinstance(request, DrawCases) and 0 <= 5 - request.first < request.count:
+            return Run(name, Outcome.CRASH, message="the process died")
+        return super().ask(name, request)
+
+
+def test_a_number_whose_draw_kills_the_worker_gives_way_to_another() -> None:
+    dying = Dying()
+    wanted = DrawCases(seed=0, first=0, count=8)
+    with GraphSieve(cast(Pool, dying), ["quick"], "quick", wanted) as sieve:
+        pack = next(iter(sieve.packs()))
+    numbers = dying.given["quick"][:8]
+    assert numbers == [0, 1, 2, 3, 4, (1 << 40) + 5, 6, 7]
+    assert pack.tested == 8
+
+
 @pytest.fixture(scope="module")
 def pool() -> Iterator[Pool]:
     with LocalPool([EAGER, DECOMPOSED]) as running:

@@ -33,6 +33,7 @@ from outvote.triage.verdict import ROWS, Verdict, decide
 PLACE = 2.0**-23
 TARGETS = {name: BUILT_IN[name] for name in ("tensorflow", "jax", "torch", "openvino", "reference")}
 TARGETS |= {name: fake(name) for name in ("a", "b", "c", "d")}  # nobody asks them in float64
+TARGETS["maker"] = replace(BUILT_IN["torch"], name="maker", library="maker", defines=True)
 
 
 @dataclass
@@ -354,6 +355,18 @@ BORDERS: list[tuple[str, Case, str, Case]] = [
         Case([1.0], {"a": [1.0], "c": [2.0]}, **UNKNOWN),
         "outvoted",
         Case([1.0], {**MORE, "c": [2.0]}, **UNKNOWN),
+    ),
+    (
+        "meant-nan",
+        Case([1.0], {**MORE, "maker": [np.nan]}, wide={"maker": [np.nan]}, **UNKNOWN),
+        "outvoted",  # in float64 it is a number
+        Case([1.0], {**MORE, "maker": [np.nan]}, wide={"maker": [1.0]}, **UNKNOWN),
+    ),
+    (
+        "meant-nan",
+        Case([1.0], {**MORE, "maker": [np.nan]}, wide={"maker": [np.nan]}, **UNKNOWN),
+        "outvoted",  # it does not say what the layer means
+        Case([1.0], {**MORE, "torch": [np.nan]}, wide={"torch": [np.nan]}, **UNKNOWN),
     ),
     (
         "edge",

@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+
 from outvote.core.arrays import Array
 from outvote.core.batch import (
     DrawCases,
@@ -32,6 +34,7 @@ from outvote.run.settle import ask_settled
 
 PACK = 64  # graphs in a message
 _AHEAD = 3  # packs that are under way
+_FAR = 1 << 40  # beyond every number that a campaign reaches
 
 
 @dataclass(frozen=True)
@@ -121,10 +124,23 @@ class GraphSieve:
                     self._lanes[name].append(_Lane.of(self._pool, name, f"sifts too, {number}"))
 
     def _draw(self, first: int) -> tuple[Array, int]:
-        run = ask_settled(self._pool, self._drawer.name, replace(self._wanted, first=first))
-        if not run.ok:
+        return self._drawn(replace(self._wanted, first=first))
+
+    def _drawn(self, wanted: DrawCases) -> tuple[Array, int]:
+        """Packed cases; a number whose draw kills the worker gives way to one far off."""
+        run = ask_settled(self._pool, self._drawer.name, wanted)
+        if run.ok:
+            return run.reply.cases, run.reply.refused
+        if not run.outcome.is_death or wanted.first >= _FAR:
             raise UsageError(f"graphs could not be drawn: {run.message}")
-        return run.reply.cases, run.reply.refused
+        if wanted.count == 1:
+            return self._drawn(replace(wanted, first=_FAR + wanted.first))
+        half = wanted.count // 2
+        parts = [
+            self._drawn(replace(wanted, count=half)),
+            self._drawn(replace(wanted, first=wanted.first + half, count=wanted.count - half)),
+        ]
+        return np.concatenate([cases for cases, _ in parts]), sum(vain for _, vain in parts)
 
     def _asked(
         self, name: str, drawn: Future[tuple[Array, int]], places: Sequence[int]

@@ -69,6 +69,7 @@ class Target:
     is_wider: bool = False  # it computes in a wider type than it gives: no overflow on the way
     original: str = ""  # of a twin, which transforms models first: who runs them as they are
     twin: str = ""  # of a twin: the transformation, as `--twins` names it in every dialect
+    defines: bool = False  # its library says what the dialect's layers mean
     device: str = ""  # what it computes on, where that is no processor: gpu
     config: Path | None = None  # the outvote.toml that defines it; None: it is built in
     # Kinds of layers (`*Conv*`) whose kernels are another library's: there it has no own vote.

@@ -239,6 +239,23 @@ class Inquiry:
         return self._explained(self._gaps(lambda found, exact: [np.isnan(a) for a in exact.arrays]))
 
     @cached_property
+    def means_nan(self) -> bool:
+        """Whether who is outvoted says what the layer means, and gives NaN in float64 too.
+
+        Then no rounding and no narrow type makes the NaN: it is the result of a corner, which
+        others need not have.
+        """
+        voted = self.seen.vote.outvoted
+        names = [n for n in voted if n in self.able and self.bench.targets[n].defines]
+        wide = self.in_float64(names) if self.kind == "nan" else {}
+        return bool(wide) and all(
+            np.array_equal(np.isnan(a), np.isnan(b))
+            for name, found in wide.items()
+            for a, b in zip(found.arrays, self.seen.outputs[name].arrays, strict=True)
+            if a.dtype.kind == b.dtype.kind == "f"
+        )
+
+    @cached_property
     def last_places(self) -> tuple[str, ...]:
         """Who is off by no more than a few last places of the largest number that it reads.
 

@@ -154,6 +154,7 @@ _WORDS: Mapping[str, Callable[[Inquiry], str]] = {
     "not_wide": _not_wide,
     "overflown": lambda q: _listed(q.overflown),
     "in_turn": lambda q: f"{q.added_in_turn:.2g}",
+    "outvoted": lambda q: _listed(q.seen.vote.outvoted),
     "right": lambda q: q.right[0],
     "wrong": lambda q: _listed(q.wrong),
     "nearest": lambda q: min(q.errors, key=q.errors.__getitem__),
@@ -411,6 +412,17 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
         lambda q: q.exact is None and not q.seen.vote.decided,
         "unknown",
         "{vote}. No exact result could be had.",
+    ),
+    DecisionRow(
+        "meant-nan",
+        "there is no exact result, and the outvoted one, whose library says what the layer means, "
+        "gives NaN at the same places in float64",
+        lambda q: q.exact is None and q.means_nan,
+        "difference",
+        "{vote}. {outvoted}, whose layer it is, gives NaN there in float64 too: others do not "
+        "have this corner.",
+        lambda q: q.seen.vote.majority,
+        "the majority",
     ),
     DecisionRow(
         "edge",

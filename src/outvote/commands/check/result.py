@@ -12,6 +12,7 @@ from outvote.commands.check.matrix import plain_of, version_matrix
 from outvote.commands.check.twins import twins_result
 from outvote.core.arrays import Array
 from outvote.core.case import Case
+from outvote.core.instances import by_instance
 from outvote.core.result import head, moment, number, picture, target_head
 from outvote.core.target import Run
 from outvote.core.truth import Truth
@@ -252,13 +253,18 @@ def _example(index: int, case: Case, checked: Checked) -> dict[str, Any]:
     return {
         "input": index,
         "truth": _truth(case.truth, index),
-        "picture": picture(case.data.inputs[0][index]) if case.data.inputs else None,
+        "picture": _picture(case, index) if case.data.inputs else None,
         "answers": [
             {"target": name, **_answer(outputs.rows[0][index])}
             for name, outputs in checked.outputs.items()
             if outputs.rows and len(outputs.rows[0]) > index
         ],
     }
+
+
+def _picture(case: Case, index: int) -> str | None:
+    (first, *_), axis = case.data.take([index]), case.data.axes[0]
+    return picture(by_instance(first, axis)[0])
 
 
 def _truth(truth: Truth, index: int) -> Any:

@@ -58,6 +58,7 @@ def _on_cuda(base: Target, device: str) -> Target:
         mode=f"{base.mode}:{device}",
         library=here if base.library == "torch" else f"{base.library}:cuda",
         borrows={"cudnn": CONVOLUTIONS, **borrowed},
+        defines=False,
         device="gpu",
     )
 
@@ -91,7 +92,7 @@ def _twin(name: str, base: Target) -> Target:
     )
 
 
-_EAGER = _torch("eager")
+_EAGER = _torch("eager", defines=True)
 _INDUCTOR = _torch(
     "inductor",
     library="inductor",

@@ -36,6 +36,8 @@ from outvote.worker.scripts import run_setup
 from outvote.worker.session import Session, Sessions
 
 _NO_KERNEL = re.compile(r'"\w+" not implemented for ')  # as ATen says it of a type
+# What decides by the values of tensors cannot be traced: torch.export's own classes of errors.
+_BY_VALUES = re.compile(r"DataDependent|DynamicOutputShape|UnbackedSymbol")
 
 
 class TorchWorker:
@@ -72,7 +74,9 @@ class TorchWorker:
     def is_gap(self, error: Exception) -> bool:
         if _NO_KERNEL.search(str(error)):
             return True
-        return self._runtime is not None and self._runtime.is_gap(error)
+        if self._runtime is None:
+            return False
+        return bool(_BY_VALUES.search(type(error).__name__)) or self._runtime.is_gap(error)
 
     def describe(self) -> ask.Hello:
         libraries = ("torch", *(self._runtime.libraries if self._runtime is not None else ()))
