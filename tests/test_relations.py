@@ -87,6 +87,7 @@ def test_a_linear_layer_that_is_not_is_found(fake_model: Path, tmp_path: Path) -
     assert [(f.relation, f.accused) for f in found.findings] == [("linear", "a")]
 
 
+@pytest.mark.slow
 def test_a_lie_that_contradicts_nothing_takes_a_second_target(
     fake_model: Path, fake_data: Path
 ) -> None:
@@ -109,6 +110,7 @@ def test_one_instance_alone_is_asked_nothing_about_batches(
     assert set(found.relations) == {"saved"}  # one instance: nothing to hold it against
 
 
+@pytest.mark.slow
 def test_a_campaign_on_one_target_finds_what_it_contradicts_itself_in(
     fake_model: Path, fake_data: Path, tmp_path: Path
 ) -> None:

@@ -219,6 +219,7 @@ FREE = {"versions", "precision", "parameters", "config", "accuracy", "errors"}
 FREE |= {"accuracy_difference"}
 
 
+@pytest.mark.slow
 def test_a_key_too_many_or_too_few_is_seen_at_every_place() -> None:
     good = short(report_example.inconsistent())
     assert faults(good) is None
