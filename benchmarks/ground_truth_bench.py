@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -69,7 +69,20 @@ for name, model, data, count in cases:
 """
 
 
-def build_cases(faults: Sequence[Fault], folder: Path) -> None:
+class PlantedCase(Protocol):
+    """What a case is built of."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def model(self) -> str: ...
+    @property
+    def data(self) -> str: ...
+    @property
+    def count(self) -> int: ...
+
+
+def build_cases(faults: Sequence[PlantedCase], folder: Path) -> None:
     """Write model and inputs of every fault, with released Keras."""
     cases = json.dumps([[f.name, f.model, f.data, f.count] for f in faults])
     env = {**os.environ, "KERAS_BACKEND": "torch"}  # compiles nothing: quickest

@@ -195,6 +195,7 @@ def result(
         "clusters": [],
         "version_matrix": None,
         "twins": [],
+        "training": None,
         "relations": [],
         "examples": [],
     }
@@ -280,6 +281,7 @@ def bug(localization: Data | None) -> Data:
         "fingerprint": "9f2c5a7be013",
         "kind": "inconsistency",
         "relation": None,
+        "stage": None,
         "title": "patched is outvoted in BatchNormalization",
         "reason": "tensorflow, jax, torch and openvino agree within 4.1e-05; patched differs from "
         "each of them by 0.73, and the layer alone, fed with the same tensors, differs too.",
@@ -389,6 +391,7 @@ def localization(layers: list[tuple[str, str, list[str]]], wrong: set[str]) -> D
     by_rate = sorted(nodes, key=lambda node: -node["rate"])
     return {
         "targets": ["tensorflow", "patched"],
+        "direction": "forward",
         "input": 17,
         "introduction_rate": {
             "threshold": quartile,

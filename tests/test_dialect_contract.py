@@ -34,6 +34,8 @@ OPTIONAL = {
     "relations": port.Relations,
     "reductions": port.Reductions,
     "script": port.Script,
+    "lesson": port.LessonWords,
+    "stage_script": port.StageScript,
     "specification": port.Specification,
     "regions": port.Regions,
     "live": port.Live,

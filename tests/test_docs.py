@@ -21,6 +21,7 @@ from outvote.cli import _parser, main
 from outvote.findings.blame import WHOLE_GRAPH
 from outvote.judge.rows import DecisionRow, table
 from outvote.triage.differences import differences_of
+from outvote.triage.stage_verdict import STAGE_ROWS
 from outvote.triage.verdict import ROWS
 
 ROOT = Path(__file__).parent.parent
@@ -313,10 +314,17 @@ def test_the_scripts_of_disagreements_accuse_numpy_where_the_page_does(
     assert wrong == {script.name for script in scripts if "numpy" in decided[script.name]}
 
 
-@pytest.mark.parametrize(("mark", "rows"), [("rows", ROWS), ("whole-graph rows", WHOLE_GRAPH)])
+@pytest.mark.parametrize(
+    ("guide", "mark", "rows"),
+    [
+        ("verdicts.md", "rows", ROWS),
+        ("verdicts.md", "whole-graph rows", WHOLE_GRAPH),
+        ("training.md", "stage rows", STAGE_ROWS),
+    ],
+)
 def test_the_guide_prints_the_table_of_verdicts(
-    mark: str, rows: Sequence[DecisionRow[Any]]
+    guide: str, mark: str, rows: Sequence[DecisionRow[Any]]
 ) -> None:
-    text = (ROOT / "docs" / "verdicts.md").read_text(encoding="utf-8")
+    text = (ROOT / "docs" / guide).read_text(encoding="utf-8")
     printed = text.partition(f"<!-- {mark} -->\n")[2].partition(f"<!-- /{mark} -->")[0]
     assert printed == table(rows), f"print it: {table(rows)}"

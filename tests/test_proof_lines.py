@@ -19,7 +19,8 @@ from outvote.core.arrays import Array
 from outvote.core.model import Layer
 from outvote.core.source import filled, is_name, keywords, literal, one_line
 from outvote.core.text import printable, shortened
-from outvote.dialects.keras.script import _environments, _value, layer_code
+from outvote.dialects.keras.script import _value, layer_code
+from outvote.dialects.keras.script import environments as written_environments
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.triage.plain import PATTERNS, expression
 
@@ -193,7 +194,7 @@ def test_a_layer_inside_is_typed_and_what_is_not_of_keras_is_read_from_its_form(
 
 def environments(*names: str, wide: bool = False, **more: Any) -> dict[str, dict[str, str]]:
     targets = {name: replace(BUILT_IN[name], **more) for name in names}
-    found: dict[str, dict[str, str]] = read_back(_environments(targets, wide))
+    found: dict[str, dict[str, str]] = read_back(written_environments(targets, wide))
     return found
 
 

@@ -35,6 +35,10 @@ class CheckOptions(_Worker, total=False):
     allow_empty: bool
     every_layer: bool
     oracle: str
+    train: bool
+    loss: str
+    optimizer: str
+    steps: int
     count: int
     dim: Mapping[str, int]
     batch_size: int

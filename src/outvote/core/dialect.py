@@ -23,6 +23,7 @@ from outvote.core.parts import (
     Draws,
     Files,
     Layers,
+    LessonWords,
     Live,
     Logits,
     Mutation,
@@ -33,6 +34,7 @@ from outvote.core.parts import (
     Relations,
     Script,
     Specification,
+    StageScript,
     Sums,
     Targets,
     Widening,
@@ -137,6 +139,14 @@ class Dialect:
     @property
     def live(self) -> Live | None:
         return cast(Live | None, self._optional("live"))
+
+    @property
+    def lesson(self) -> LessonWords:
+        return cast(LessonWords, self.part("lesson", "training"))
+
+    @property
+    def stage_script(self) -> StageScript | None:
+        return cast(StageScript | None, self._optional("stage_script"))
 
     @property
     def draws(self) -> Draws:

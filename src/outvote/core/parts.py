@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from outvote.bench.relation import Relation
     from outvote.core.arrays import Array
     from outvote.core.blobs import BlobStore
@@ -17,7 +19,8 @@ if TYPE_CHECKING:
     from outvote.core.specimen import Specimen
     from outvote.core.states import State
     from outvote.core.target import Target
-    from outvote.findings.finding import Finding
+    from outvote.core.train_protocol import Named
+    from outvote.findings.finding import Finding, Stage
     from outvote.localize.isolated import Fault
     from outvote.mutate.drawn import DrawnModel, LayerWish
     from outvote.mutate.registry import Rule
@@ -320,6 +323,60 @@ class Script(Protocol):
 
     def script_of_file(self, fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
         """A script for the model file in the folder, where a plain one cannot be."""
+        ...
+
+
+class StageScript(Protocol):
+    """`stage_script`: the text of repro.py for a stage of training."""
+
+    def stage_script(
+        self,
+        finding: Finding,
+        stage: Stage,
+        targets: Mapping[str, Target],
+        blobs: BlobStore,
+        folder: Path,
+    ) -> str | None:
+        """The script; arrays that are too long for it go into the folder. None: it cannot be."""
+        ...
+
+
+class LessonWords(Protocol):
+    """`lesson`: losses and optimisers, for training."""
+
+    def named(self, text: str, option: str) -> Named:
+        """A loss or an optimiser as the user names it."""
+        ...
+
+    def loss_for(self, output: Array, labels: Array | None) -> Named:
+        """A loss that fits what a model gives and what it should give."""
+        ...
+
+    def truth_for(
+        self,
+        loss: Named,
+        output: Array,
+        labels: Array | None,
+        given: Array | None,
+        rng: np.random.Generator,
+    ) -> Array:
+        """What a loss takes for the truth; drawn where none is known."""
+        ...
+
+    def features(self, optimizer: Named) -> Mapping[str, Named]:
+        """The optimiser without each thing that it does beside its own rule, by what that is."""
+        ...
+
+    def is_regularised(self, layer: Layer) -> bool:
+        """Whether a layer adds something to the loss."""
+        ...
+
+    def constraint_of(self, layer: Layer, weight: str) -> Named | None:
+        """What a weight is held to after an update."""
+        ...
+
+    def looked_up(self, model: Model, layer: Layer, inputs: Sequence[Array]) -> Array | None:
+        """The rows of a weight that alone get gradients; None: all do."""
         ...
 
 

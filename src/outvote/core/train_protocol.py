@@ -88,7 +88,7 @@ class GradientsApplied(Reply):
     """The weights after each update, and after the last one what the optimiser remembers."""
 
     weights: tuple[tuple[Array, ...], ...]
-    memory: Mapping[str, Array]
+    memory: tuple[Leaf, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

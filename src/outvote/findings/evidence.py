@@ -15,7 +15,7 @@ from outvote.core.protocol import Hello, Save
 from outvote.core.specimen import Specimen
 from outvote.core.target import Run, Target
 from outvote.findings.answers import save_answers
-from outvote.findings.finding import Finding
+from outvote.findings.finding import Finding, Stage
 from outvote.findings.issue_text import issue_text
 from outvote.run.pool import Pool
 from outvote.run.settle import ask_settled
@@ -48,6 +48,8 @@ def write_finding(
     """The folder of one finding; returns its repro script, from `out`, if it has one."""
     folder = out / "findings" / finding.fingerprint
     folder.mkdir(parents=True, exist_ok=True)
+    if finding.stage is not None:
+        return _write_stage(pool, finding, finding.stage, targets, hellos, out)
     specimen = _specimen(finding)
     wing = dialect(finding.dialect)
     # Scripts compare targets: what one breaks by itself is shown by the command in its text.
@@ -68,6 +70,26 @@ def write_finding(
         (folder / "not-saved.txt").write_text(f"{saved.message}\n{saved.detail}")
     elif text is None and finding.fault is not None and wing.script is not None:
         text = wing.script.script_of_file(finding.fault, targets, folder)
+    if text is None:
+        return None
+    (folder / "repro.py").write_text(text, encoding="utf-8")
+    return str((folder / "repro.py").relative_to(out))
+
+
+def _write_stage(
+    pool: Pool,
+    finding: Finding,
+    stage: Stage,
+    targets: Mapping[str, Target],
+    hellos: Mapping[str, Run[Hello]],
+    out: Path,
+) -> str | None:
+    """The folder of a finding in training."""
+    folder = out / "findings" / finding.fingerprint
+    writer = dialect(finding.dialect).stage_script
+    text = writer.stage_script(finding, stage, targets, pool.blobs, folder) if writer else None
+    (folder / "report.md").write_text(issue_text(finding, hellos, text), encoding="utf-8")
+    save_answers(folder, {n: told.outputs for n, told in stage.told.items()}, stage.expected)
     if text is None:
         return None
     (folder / "repro.py").write_text(text, encoding="utf-8")

@@ -12,11 +12,13 @@ import numpy as np
 
 from outvote.core.dialect import dialect
 from outvote.core.events import FindingMet
+from outvote.core.exercises import Exercise, PartTold
 from outvote.core.model import Layer, Model, digest_of
 from outvote.core.outputs import Outputs
 from outvote.core.specimen import Specimen
 from outvote.core.target import Outcome, Run, Target
 from outvote.judge.observation import Observation, kind_of_failure
+from outvote.judge.slopes import Point
 from outvote.judge.vote import Vote, vote
 from outvote.localize.causal import Cause
 from outvote.localize.isolated import Fault
@@ -46,6 +48,21 @@ class Proof:
 
 
 @dataclass(frozen=True)
+class Stage:
+    """Where in training a finding shows, and the exercise that shows it."""
+
+    name: str  # forward, loss, gradient, regulariser, optimiser, clipping, ..., statistics, steps
+    subject: str  # the kind of the layer, the loss or the optimiser
+    exercise: Exercise | None = None
+    part: str = ""
+    told: Mapping[str, PartTold] = field(default_factory=dict)  # by target
+    expected: Outputs | None = None
+    source: str = ""  # where the expected result comes from
+    tolerance: float = 0.0
+    points: tuple[Point, ...] = ()  # of a gradient: what central differences give
+
+
+@dataclass(frozen=True)
 class Finding:
     """One row of `findings` in result.json, and the evidence behind it."""
 
@@ -66,6 +83,7 @@ class Finding:
     detail: str = ""
     proof: Proof | None = None
     relation: str = ""  # that the accused breaks, where it was held against itself
+    stage: Stage | None = None  # of training, where that is where it shows
 
     @property
     def met(self) -> FindingMet:
@@ -146,6 +164,7 @@ class Finding:
         matter = _classes(self.proof.matter) if self.proof else None
         types = f"{dtype} of {self._reads}" if self._reads else dtype
         broken = [self.relation] if self.relation else []
+        broken += [self.stage.name, self.stage.subject] if self.stage else []
         return digest_of(self.kind, who, layer_kind, matter, types, *broken)[:12]
 
 
@@ -268,6 +287,11 @@ def _from_fault(
 def title_of(kind: str, accused: str | None, layer: Layer, seen: Observation, alone: bool) -> str:
     """One line that says who does what where; not `alone`: it takes several layers."""
     place = f"{layer.kind} layer {layer.name!r}{'' if alone else ', in the whole graph only'}"
+    return title_at(kind, accused, place, seen)
+
+
+def title_at(kind: str, accused: str | None, place: str, seen: Observation) -> str:
+    """One line that says who does what at a place."""
     if accused is None:
         return f"{place}: {_parted(seen)}"
     has_nan = accused in seen.outputs and _any_nan(seen.outputs[accused].arrays)

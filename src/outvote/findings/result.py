@@ -21,6 +21,7 @@ def finding_result(finding: Finding, model: Model, repros: Mapping[str, str]) ->
         "fingerprint": finding.fingerprint,
         "kind": finding.kind,
         "relation": finding.relation or None,
+        "stage": finding.stage.name if finding.stage else None,
         "title": finding.title,
         "reason": finding.reason,
         "targets": list(finding.targets),
@@ -87,6 +88,7 @@ def localization_result(finding: Finding, model: Model) -> dict[str, Any] | None
     nodes += [_node(layer, found, rates, alone, faulty, known) for layer in model.layers]
     return {
         "targets": [found.reference, shown],
+        "direction": "backward" if found.back else "forward",
         "input": finding.inputs[0] if finding.inputs else None,
         "introduction_rate": {
             "threshold": number(rates.threshold),
@@ -99,7 +101,11 @@ def localization_result(finding: Finding, model: Model) -> dict[str, Any] | None
         },
         "map": {
             "nodes": nodes,
-            "edges": [[source, layer.name] for layer in model.layers for source in layer.inputs],
+            "edges": [
+                [layer.name, source] if found.back else [source, layer.name]
+                for layer in model.layers
+                for source in layer.inputs
+            ],
         },
     }
 

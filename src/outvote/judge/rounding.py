@@ -55,6 +55,8 @@ class Rounding:
     noise: tuple[Array, ...] = ()  # by output: (look, row); empty: not measured
     factor: float = NOISE_FACTOR
     steps: tuple[bool, ...] = ()  # by output: whole numbers, which noise does not explain
+    # By output: what is no farther apart than that is equal, however small both are.
+    floors: tuple[float, ...] = ()
 
     @property
     def is_measured(self) -> bool:
@@ -88,10 +90,21 @@ class Rounding:
         if mismatch_of(a, b) is not None:
             return MISMATCH
         found = [
-            _worst(looks(x, y, dtype), self.limits(place, len(x) if x.ndim else 1))
+            _worst(
+                looks(x, self._raised(place, x, y), dtype),
+                self.limits(place, len(x) if x.ndim else 1),
+            )
             for place, (x, y, dtype) in enumerate(zip(a.rows, b.rows, a.dtypes, strict=True))
         ]
         return max(found, key=lambda gap: gap.times, default=NO_GAP)
+
+    def _raised(self, output: int, x: Array, y: Array) -> Array:
+        """One side, made equal to the other where they are not farther apart than the floor."""
+        if not self.floors or x.dtype.kind != "f":
+            return y
+        with np.errstate(invalid="ignore", over="ignore"):
+            apart = np.abs(x.astype(np.float64) - y.astype(np.float64))
+        return np.where(apart <= self.floors[output], x, y)
 
     def explains(self, a: Outputs, b: Outputs) -> bool:
         return self.gap(a, b).explained

@@ -133,6 +133,30 @@ FARTHER = 2.0
 # gives is missed once in 4,096 times.
 NUDGES = 12
 
+# Steps of central differences in float64, by the size of the number that is moved: powers of two,
+# so that x + h is exact for most x, eight times smaller each time, from far above the best of
+# central differences (the cube root of a place, 6e-6) to that of one-sided ones (its root, 1.5e-8).
+SLOPE_STEPS = tuple(2.0**-n for n in range(5, 27, 3))
+
+# Two values of a function are subtracted for a slope, each right to a last place of its terms.
+SLOPE_PLACES = 2.0
+
+# A jump between one-sided derivatives shrinks with the step where a function is smooth, eight times
+# from step to step; at a kink it stays. Half way on a logarithmic scale.
+JUMP_STAYS = 1 / math.sqrt(8.0)
+
+# A slope that grows without end, as a square root's at 0, grows by the root of eight from step to
+# step; half way on a logarithmic scale.
+SLOPE_GROWS = 8.0**0.25
+
+# A jump shows where it is so many times what noise makes of it: it is a difference of two slopes,
+# each of two values, and the largest of a few of those.
+JUMP_SHOWS = 8.0
+
+# Central differences tell targets apart if their error is no more than a quarter of the spread: who
+# is at one end is then not taken for who is at the other, with as much again for both.
+SLOPE_ERROR = 0.25
+
 # A smaller specimen must show this much of the distance. A choice: fewer terms and plainer numbers
 # cost a fault a digit or two, and what is left must still be beyond rounding to count at all.
 NEAR = 0.01

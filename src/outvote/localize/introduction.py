@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,19 +44,29 @@ def deviation(a: Outputs, b: Outputs) -> float:
     return result if np.isfinite(result) else float("inf")
 
 
-def introduction(model: Model, delta: Mapping[str, float]) -> Introduction:
-    """R of every layer from the deviations (equations 5 and 6)."""
+def introduction(model: Model, delta: Mapping[str, float], back: bool = False) -> Introduction:
+    """R of every layer from the deviations (equations 5 and 6).
+
+    `back`: deviations of gradients, which come to a layer from those that read it.
+    """
     rate: dict[str, float] = {}
-    for layer in model.layers:
-        if layer.name not in delta:
+    for name, sources in _walk(model, back):
+        if name not in delta:
             continue
-        before = max((delta.get(name, 0.0) for name in layer.inputs), default=0.0)
-        own = delta[layer.name]
-        if np.isinf(before):
-            rate[layer.name] = 0.0
-        else:
-            rate[layer.name] = (own - before) / (before + EPSILON)
+        before = max((delta.get(source, 0.0) for source in sources), default=0.0)
+        rate[name] = 0.0 if np.isinf(before) else (delta[name] - before) / (before + EPSILON)
     values = [value for value in rate.values() if np.isfinite(value)]
     threshold = float(np.quantile(values, 0.75)) if values else 0.0
     red = tuple(name for name, value in rate.items() if value > threshold)
     return Introduction(dict(delta), rate, threshold, red)
+
+
+def _walk(model: Model, back: bool) -> list[tuple[str, Sequence[str]]]:
+    """Layers in the order of the computation, each with those that it gets something from."""
+    if not back:
+        return [(layer.name, layer.inputs) for layer in model.layers]
+    readers: dict[str, list[str]] = {layer.name: [] for layer in model.layers}
+    for layer in model.layers:
+        for source in layer.inputs:
+            readers.setdefault(source, []).append(layer.name)
+    return [(layer.name, readers[layer.name]) for layer in reversed(model.layers)]

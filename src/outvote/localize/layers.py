@@ -29,6 +29,7 @@ class Localization:
     # Like `isolated`, but from each target's own tensors: errors of earlier layers included.
     carried: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     ended: Mapping[str, str] = field(default_factory=dict)  # target -> what took no more of it
+    back: bool = False  # of gradients: from the last layer to the first
 
     @property
     def compared(self) -> int:

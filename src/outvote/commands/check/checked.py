@@ -14,6 +14,7 @@ from outvote.core.protocol import Hello, Ran
 from outvote.core.target import Run
 from outvote.findings.finding import Finding
 from outvote.judge.compare import Comparison
+from outvote.triage.lesson import Learnt
 
 
 @dataclass
@@ -35,6 +36,7 @@ class Checked:
     repros: dict[str, str] = field(default_factory=dict)  # script of a fingerprint, once written
     warnings: list[str] = field(default_factory=list)
     relations: Counter[str] = field(default_factory=Counter)  # how often each was asked for
+    trained: Learnt | None = None
     peaks: dict[str, int] = field(default_factory=dict)
 
     @property

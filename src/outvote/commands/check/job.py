@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from outvote.core.arrays import Array
+from outvote.core.lesson import Lesson
 from outvote.core.target import Target
 from outvote.findings.gate import STRICT, Gate
 from outvote.judge.compare import Settings
@@ -37,5 +38,6 @@ class Job:
     oracle: str = ""  # "metamorphic": every target is held against itself, too
     minimise: float = 20.0  # seconds to make one finding small; 0: leave findings as they are
     confirm: int = 0  # fresh workers in which every finding must show again
+    lesson: Lesson | None = None  # training is compared, too
     out: Path | None = None  # where the reports go
     gate: Gate = STRICT  # what fails the run

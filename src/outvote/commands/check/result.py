@@ -9,6 +9,7 @@ import numpy as np
 
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.matrix import plain_of, version_matrix
+from outvote.commands.check.training_result import training_result
 from outvote.commands.check.twins import twins_result
 from outvote.core.arrays import Array
 from outvote.core.case import Case
@@ -69,6 +70,7 @@ def check_result(checked: Checked) -> dict[str, Any]:
         "clusters": _clusters(unique, checked.findings),
         "version_matrix": version_matrix(checked.job.targets, checked.runs, comparisons, unique),
         "twins": twins_result(checked),
+        "training": training_result(checked.trained),
         "relations": [
             {"relation": name, "asked": count} for name, count in sorted(checked.relations.items())
         ],

@@ -20,11 +20,13 @@ from outvote.commands.check.case import read_case
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
+from outvote.commands.check.train import lesson_check
 from outvote.commands.record import recording
 from outvote.commands.view import UNSEEN, View
 from outvote.core.case import Case, balanced_batch, load_data
 from outvote.core.dialect import inspect
 from outvote.core.errors import UsageError
+from outvote.core.lesson import Lesson
 from outvote.core.protocol import Ran, RunModel
 from outvote.core.target import Run, Target
 from outvote.findings.blame import Blame, amplified_rounding
@@ -150,6 +152,8 @@ class Check:
             self.examine()
         if self.job.oracle:
             self.relate()
+        if self.job.lesson is not None:
+            self.train(self.job.lesson)
 
     def stop(self) -> None:
         """End early: what has finished is compared, nothing more is asked."""
@@ -335,6 +339,16 @@ class Check:
                 f"--oracle {job.oracle}: no relation has a meaning for this model on {names[0]}, "
                 "so nothing was compared; add targets with --targets"
             )
+
+    def train(self, lesson: Lesson) -> None:
+        """Compare training on the first batch, stage by stage."""
+        checked = self.checked
+        found = lesson_check(self.pool, checked, lesson)
+        checked.trained = found.trained
+        with self.watch("Comparing training", self.pool, found.names):
+            found.run()
+        checked.findings += found.trained.findings
+        checked.warnings += found.trained.warnings
 
     def write_evidence(self, out: Path) -> None:
         """A folder per finding, with its repro script where there is one."""

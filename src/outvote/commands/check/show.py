@@ -30,6 +30,8 @@ def show_check(result: dict[str, Any], folder: Path | None, screen: Screen) -> N
         screen.print(_versions_table(result["version_matrix"]))
     if result.get("twins"):
         screen.print(_twins_table(result["twins"]))
+    if result.get("training"):
+        screen.print(_stages_table(result["training"]))
     screen.warnings(result)
     for finding in new_ones(result):
         screen.print(f"[bold]{escape(finding['triage'])}[/] {escape(finding['title'])}")
@@ -100,6 +102,21 @@ def _twins_table(twins: list[dict[str, Any]]) -> Table:
     lost_most = "layers that lose most, alone"
     headings = ("transformed", "verdict", "distance", "answers", "spoilt at", lost_most)
     return table("Transformed models", headings, rows)
+
+
+def _stages_table(training: dict[str, Any]) -> Table:
+    rows = [
+        [
+            row["stage"],
+            coloured("agrees", "green") if row["agrees"] else coloured("differs", "red"),
+            "NaN" if row["distance"] is None else f"{row['distance']:.2g}",
+            str(row["exercises"]),
+            str(row["arrays"]),
+        ]
+        for row in training["stages"]
+    ]
+    headings = ("stage", "verdict", "largest distance", "exercises", "arrays")
+    return table("Training", headings, rows)
 
 
 def _versions_table(matrix: dict[str, Any]) -> Table:

@@ -107,7 +107,7 @@ def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | 
         return None
     if accused.backend == "openvino" or accused.setup is not None:
         return None
-    writer = _Writer(proof.specimen, _defaults(finding, proof, targets, pool), pool.blobs)
+    writer = CallWriter(proof.specimen, _defaults(finding, proof, targets, pool), pool.blobs)
     env = _environment(accused, asks_for(proof.specimen.model, "float64"))
     told = "; ".join(
         f'os.environ["{key}"] = {literal(value)}'
@@ -140,7 +140,7 @@ def written_out(
 ) -> str:
     """The proof as a script; `defaults` are what its layers need not be given."""
     shown = _shown(finding, proof, targets)
-    writer = _Writer(proof.specimen, defaults, blobs)
+    writer = CallWriter(proof.specimen, defaults, blobs)
     expected, source = right_answer(finding, proof)
     modes = sorted({t.mode for t in shown.values()} & set(_MODES))
     inputs = ", ".join(writer.inputs)
@@ -156,7 +156,7 @@ def written_out(
         finding.title,
         "keras and numpy",
         "KERAS_BACKEND",
-        _environments(shown, asks_for(proof.specimen.model, "float64")),
+        environments(shown, asks_for(proof.specimen.model, "float64")),
         (writer.arrays.source(expected) if expected is not None else "None", source),
         [*body, *judging(compute, expected, proof.observed.tolerance)],
     )
@@ -214,7 +214,7 @@ def _ends_in_bfloat16(proof: Proof) -> bool:
     return any("bfloat16" in found.dtypes for found in proof.observed.outputs.values())
 
 
-def _environments(targets: Mapping[str, Target], wide: bool) -> str:
+def environments(targets: Mapping[str, Target], wide: bool) -> str:
     found = {name: _environment(target, wide) for name, target in targets.items()}
     if any(on_gpu(target.backend, target.mode) for target in targets.values()):
         for name, target in targets.items():
@@ -241,22 +241,27 @@ def _environment(target: Target, wide: bool) -> dict[str, str]:
     return {**env, **started_by(target)}
 
 
-class _Writer:
+class CallWriter:
     """The lines that build and call the model of a specimen.
 
     Names come from a file that nobody vouches for: tensors, layers and arrays are numbered.
     """
 
     def __init__(
-        self, specimen: Specimen, defaults: Mapping[str, Mapping[str, Any]], blobs: BlobStore
+        self,
+        specimen: Specimen,
+        defaults: Mapping[str, Mapping[str, Any]],
+        blobs: BlobStore,
+        arrays: ScriptArrays | None = None,
     ) -> None:
         self._specimen = specimen
         self._defaults = defaults
         self._blobs = blobs
         self.inputs = [f"x{i}" for i in range(len(specimen.inputs))]
-        self.arrays = ScriptArrays()
+        self.arrays = arrays or ScriptArrays()
 
-    def body(self, judged: bool = True) -> list[str]:
+    def body(self, judged: bool = True, every: bool = False) -> list[str]:
+        """The lines; `every`: all that the model gives as a list, not its first output."""
         model = self._specimen.model
         layers = owned(model.layers)  # the first call of a shared one may have been cut off
         lines = [
@@ -277,7 +282,9 @@ class _Writer:
             steps.append((f"y{number}", f"{objects[layer.name]}({_arguments(layer, tensors)})"))
             tensors[layer.name] = f"y{number}"
         *before, (_, end) = steps
-        if judged or model.outputs[0].index:
+        if every:
+            end = f"keras.tree.flatten({end})"
+        elif judged or model.outputs[0].index:
             end = f"keras.tree.flatten({end})[{model.outputs[0].index}]"
         if before:
             lines += [f"def call({', '.join(self.inputs)}):"]

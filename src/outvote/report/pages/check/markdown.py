@@ -19,6 +19,7 @@ def sections(result: dict[str, Any]) -> list[str]:
         findings(result),
         known_findings(result),
         twins_section(result),
+        training_section(result),
         pairs(result),
     ]
 
@@ -52,6 +53,26 @@ def findings(result: dict[str, Any]) -> str:
     if not new:
         return ""
     return "## Findings\n\n" + "\n\n".join(finding(item) for item in new)
+
+
+def training_section(result: dict[str, Any]) -> str:
+    """Every stage of training that was compared."""
+    training = result.get("training")
+    if not training:
+        return ""
+    rows = [
+        (
+            row["stage"],
+            "agrees" if row["agrees"] else "differs",
+            wording.number(row["distance"]),
+            str(row["exercises"]),
+            str(row["arrays"]),
+        )
+        for row in training["stages"]
+    ]
+    headings = ("stage", "verdict", "largest distance", "exercises", "arrays")
+    told = f"{training['steps']} steps of {training['optimizer']['class_name']}"
+    return section(f"Training: {told}", table(headings, rows))
 
 
 def known_findings(result: dict[str, Any]) -> str:

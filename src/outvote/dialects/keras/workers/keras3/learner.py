@@ -15,18 +15,30 @@ from outvote.worker.main import Context, Handlers
 
 @contextmanager
 def _exactly(wide: bool) -> Iterator[None]:
-    """Products of float64 in float64: outside TensorFlow Keras' rules of promotion narrow them."""
+    """Where float64 is asked for, all of it: Keras narrows some, being no library for that.
+
+    Outside TensorFlow its rules of promotion make products float32; on TensorFlow casting a number
+    of Python makes float32 of it first.
+    """
+    from keras.src import backend
     from keras.src.backend.common import dtypes
 
     narrow: dict[str, str] = getattr(dtypes, "BIT64_TO_BIT32_DTYPE", {})
-    before = dict(narrow)
+    before, released = dict(narrow), backend.core.cast
+
+    def cast(x: Any, dtype: Any) -> Any:
+        plain = isinstance(x, float | int) and not isinstance(x, bool)
+        return backend.convert_to_tensor(x, dtype=dtype) if plain else released(x, dtype)
+
     with floats(wide):
         try:
             if wide:
                 narrow.pop("float64", None)
+                backend.core.cast = cast
             yield
         finally:
             narrow.update(before)
+            backend.core.cast = released
 
 
 class Learner:

@@ -9,7 +9,7 @@ import keras
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.train_protocol import ApplyGradients, GradientsApplied, Named
+from outvote.core.train_protocol import ApplyGradients, GradientsApplied, Leaf, Named
 from outvote.dialects.keras.workers.keras3.backends import copied, to_tensor
 from outvote.worker.main import Context
 
@@ -52,7 +52,10 @@ def apply_gradients(
         )
         after.append(tuple(map(copied, variables)))
         context.step()
-    memory = {variable.path: copied(variable) for variable in optimizer.variables}
+    memory = tuple(
+        Leaf("", place, variable.name, copied(variable))
+        for place, variable in enumerate(optimizer.variables)
+    )
     return GradientsApplied(weights=tuple(after), memory=memory)
 
 

@@ -1,0 +1,135 @@
+"""Lets targets do an exercise of training and holds what they give against each other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from outvote.bench.bench import Bench
+from outvote.bench.noise import Seed, choose_instruments, measured, nudged
+from outvote.core.arrays import Array
+from outvote.core.dialect import dialect
+from outvote.core.exercises import Exercise, PartTold, Pull
+from outvote.core.model import Model
+from outvote.core.outputs import Outputs
+from outvote.core.specimen import Specimen
+from outvote.core.target import Outcome, Run
+from outvote.judge.observation import Observation, observed
+from outvote.judge.rounding import Rounding, layer_rounding, model_rounding
+from outvote.judge.tolerance import LAYER_PLACES, base_tolerance, terms_of
+from outvote.run.settle import ask_all_settled
+
+
+@dataclass(frozen=True)
+class Exercised:
+    """What targets made of an exercise; those that cannot do such things are left out."""
+
+    exercise: Exercise
+    replies: Mapping[str, Any]
+    failures: Mapping[str, Run]
+
+    def told(self, part: str) -> dict[str, PartTold]:
+        """One part, by target."""
+        return {name: self.exercise.told(part, reply) for name, reply in self.replies.items()}
+
+    def outputs(self, part: str) -> dict[str, Outputs]:
+        return {name: told.outputs for name, told in self.told(part).items()}
+
+    def names(self, part: str) -> tuple[str, ...]:
+        """What the arrays of a part are; every target names the same."""
+        return next((told.names for told in self.told(part).values()), ())
+
+
+def do(bench: Bench, exercise: Exercise, names: Sequence[str], exact: bool = False) -> Exercised:
+    """The exercise on these targets."""
+    bench.runs += 1
+    runs = ask_all_settled(bench.pool, names, exercise.request(bench.pool.blobs, exact))
+    gaps = [name for name, run in runs.items() if run.outcome is Outcome.UNSUPPORTED]
+    return Exercised(
+        exercise,
+        {name: run.reply for name, run in runs.items() if run.ok},
+        {name: run for name, run in runs.items() if not run.ok and name not in gaps},
+    )
+
+
+def do_wide(bench: Bench, exercise: Exercise, names: Sequence[str]) -> Exercised:
+    """The exercise in float64, on those of the targets that can."""
+    able = [name for name in names if bench.targets[name].can("float64")]
+    return do(bench, exercise.wide(lambda *given: _wide(bench, *given)), able, exact=True)
+
+
+def _wide(bench: Bench, model: Model, inputs: tuple[Array, ...]) -> tuple[Model, tuple[Array, ...]]:
+    widening = dialect(model.dialect).widening
+    if widening is None:
+        return model, inputs
+    found = widening.float64_of(Specimen(model, inputs), bench.pool.blobs)
+    return found.model, found.inputs
+
+
+def observe(
+    bench: Bench, done: Exercised, part: str, *, whole: bool = False, kind: str | None = None
+) -> Observation:
+    """One part of what targets gave, held against each other; `kind` of layer tells the votes.
+
+    `whole`: of a whole model, where rounding of many layers adds up.
+    """
+    outputs = done.outputs(part)
+    rounding = rounding_of(bench, done, part, whole)
+    gaps = rounding.gaps(outputs).values()
+    if any(not gap.explained and math.isfinite(gap.distance) for gap in gaps):
+        rounding = _with_noise(bench, done, part, rounding)
+    return observed([], outputs, done.failures, rounding, bench.targets, kind)
+
+
+def rounding_of(bench: Bench, done: Exercised, part: str, whole: bool = False) -> Rounding:
+    """What needs no explanation; a gradient that is exactly 0 has the floor of the whole case."""
+    outputs = done.outputs(part)
+    if whole:
+        found = model_rounding(outputs.values(), bench.settings)
+    else:
+        terms = _terms(done.exercise)
+        found = layer_rounding(outputs.values(), terms, bench.settings.noise_factor)
+    return replace(found, floors=_floors(outputs)) if part == "gradient" else found
+
+
+def _floors(outputs: Mapping[str, Outputs]) -> tuple[float, ...]:
+    """A few last places of the largest gradient of the case, by whoever gives the least."""
+    largest = [
+        max((_largest(array) for array in found.arrays), default=0.0) for found in outputs.values()
+    ]
+    some = next(iter(outputs.values()), None)
+    scale = min(largest, default=0.0)
+    return tuple(base_tolerance(d, LAYER_PLACES) * scale for d in some.dtypes) if some else ()
+
+
+def _largest(array: Array) -> float:
+    sizes = np.abs(array.astype(np.float64))
+    return float(np.where(np.isfinite(sizes), sizes, 0.0).max(initial=0.0))
+
+
+def _terms(exercise: Exercise) -> int:
+    """How many numbers are added at most: of a layer forward, of a batch and its places back."""
+    if not isinstance(exercise, Pull):
+        return 1
+    given = exercise.truth if exercise.truth is not None else exercise.inputs[0]
+    back = [array for array in (*exercise.cotangents, given) if array is not None]
+    sums = [array.size // max(1, array.shape[-1] if array.ndim else 1) for array in back]
+    return max([terms_of(exercise.model.layers, exercise.inputs), *sums])
+
+
+def _with_noise(bench: Bench, done: Exercised, part: str, rounding: Rounding) -> Rounding:
+    outputs = done.outputs(part)
+    instruments = choose_instruments({name: bench.targets[name] for name in outputs})
+
+    def ask(seeds: Sequence[Seed]) -> list[dict[str, Outputs]]:
+        return [_moved(bench, done.exercise, instruments, seed).outputs(part) for seed in seeds]
+
+    return measured(rounding, outputs, ask, {name: outputs[name] for name in instruments})
+
+
+def _moved(bench: Bench, exercise: Exercise, names: Sequence[str], seed: Seed) -> Exercised:
+    return do(bench, exercise.changed(lambda array: nudged(array, seed)), names)

@@ -1,0 +1,109 @@
+"""Training in Keras' words: losses and optimisers by name, what an optimiser does besides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.errors import UsageError
+from outvote.core.model import Layer, Model
+from outvote.core.train_protocol import Named
+
+# What optimisers do beside their own rule, by the parameters that switch it on.
+FEATURES: Mapping[str, tuple[str, ...]] = {
+    "clipping": ("clipnorm", "clipvalue", "global_clipnorm"),
+    "decay": ("weight_decay",),
+    "averaging": ("use_ema",),
+    "loss scaling": ("loss_scale_factor",),
+    "accumulation": ("gradient_accumulation_steps",),
+}
+_OF_CLASSES = ("crossentropy", "hinge", "kl", "focal", "dice", "tversky")
+_OFF = {"use_ema": False}
+
+
+def named(text: str, option: str) -> Named:
+    """A loss or an optimiser as the user names it: a word, or JSON as Keras serialises it."""
+    if not text.lstrip().startswith("{"):
+        return {"class_name": text}
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise UsageError(f"{option} is no JSON: {error}; received {text[:80]!r}") from error
+    if not isinstance(found.get("class_name"), str):
+        raise UsageError(f'{option} has no "class_name"; received {text[:80]!r}')
+    return {"config": {}, **found}
+
+
+def loss_for(output: Array, labels: Array | None) -> Named:
+    """For class labels crossentropy, of logits or of probabilities by what there is; else MSE."""
+    if labels is None:
+        return {"class_name": "MeanSquaredError"}
+    inside = bool((output >= 0).all() and (np.abs(output.sum(axis=-1) - 1) < 1e-2).all())
+    name = "SparseCategoricalCrossentropy"
+    return {"class_name": name, "config": {"from_logits": not inside}}
+
+
+def truth_for(
+    loss: Named,
+    output: Array,
+    labels: Array | None,
+    given: Array | None,
+    rng: np.random.Generator,
+) -> Array:
+    """Labels as numbers or as rows of one 1, values as they are; drawn where none is known."""
+    name = str(loss["class_name"]).lower()
+    if given is not None:
+        return given.astype(output.dtype)
+    if labels is None and not any(word in name for word in _OF_CLASSES):
+        return rng.normal(size=output.shape).astype(output.dtype)
+    classes = output.shape[-1]
+    if labels is None:
+        labels = rng.integers(0, max(2, classes), output.shape[:-1])
+    if "sparse" in name:
+        return labels.astype(np.int32)
+    if classes == 1:
+        return labels[..., None].astype(output.dtype)
+    return np.eye(classes, dtype=output.dtype)[labels]
+
+
+def features(optimizer: Named) -> dict[str, Named]:
+    """The optimiser without each thing that it does beside its own rule."""
+    config = optimizer.get("config") or {}
+    found: dict[str, Named] = {}
+    for feature, keys in FEATURES.items():
+        on = [key for key in keys if config.get(key)]
+        if on:
+            off = {key: _OFF.get(key) for key in on}
+            found[feature] = {**optimizer, "config": {**config, **off}}
+    return found
+
+
+def is_regularised(layer: Layer) -> bool:
+    """Whether a layer adds something to the loss."""
+    return any(key.endswith("_regularizer") and value for key, value in _items(layer.config))
+
+
+def _items(config: Any) -> list[tuple[str, Any]]:
+    if isinstance(config, Mapping):
+        pairs = [(str(key), value) for key, value in config.items()]
+        return [*pairs, *(pair for _, value in pairs for pair in _items(value))]
+    return [pair for item in config for pair in _items(item)] if isinstance(config, list) else []
+
+
+def constraint_of(layer: Layer, weight: str) -> Named | None:
+    """What the weight of a layer is held to after an update."""
+    found = layer.config.get(f"{weight}_constraint")
+    return found if isinstance(found, Mapping) else None
+
+
+def looked_up(model: Model, layer: Layer, inputs: Sequence[Array]) -> Array | None:
+    """The rows of a weight that alone get gradients: what an embedding looks up in a batch."""
+    if layer.kind != "Embedding":
+        return None
+    names = [item.name for item in model.inputs]
+    places = [names.index(name) for name in layer.inputs if name in names]
+    return inputs[places[0]].reshape(-1).astype(np.int64) if places else None

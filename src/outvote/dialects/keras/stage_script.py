@@ -1,0 +1,190 @@
+"""repro.py for training: a layer, a loss or an optimiser, what it is given, what comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.core.blobs import BlobStore
+from outvote.core.dtypes import asks_for
+from outvote.core.exercises import Exercise, Pull, Update
+from outvote.core.source import literal
+from outvote.core.specimen import Specimen
+from outvote.core.target import Target
+from outvote.core.train_protocol import Named
+from outvote.dialects.keras.script import CallWriter, environments
+from outvote.findings.finding import Finding, Stage
+from outvote.judge.distances import distance_relative
+from outvote.triage.scripts import ScriptArrays, first_in_process, in_processes, judging
+
+_GRADIENTS = Path(__file__).parent / "templates" / "gradients.py.txt"
+
+
+def stage_script(
+    finding: Finding, stage: Stage, targets: Mapping[str, Target], blobs: BlobStore, folder: Path
+) -> str | None:
+    """The script; None for what takes a whole model."""
+    shown = {name: targets[name] for name in stage.told if name in targets}
+    exercise = stage.exercise
+    if not shown or not _is_small(exercise) or stage.part not in ("value", "gradient", "weights"):
+        return None
+    arrays = ScriptArrays()
+    expected, source, place = _expected(finding, stage)
+    if isinstance(exercise, Pull):
+        wide = asks_for(exercise.model, "float64")
+        body = _pull_lines(exercise, stage, place, arrays, blobs)
+    elif isinstance(exercise, Update):
+        wide = exercise.weights[0].dtype == np.float64
+        body = _update_lines(exercise, stage, place, arrays)
+    else:
+        return None
+    text = in_processes(
+        finding.title,
+        "keras and numpy",
+        "KERAS_BACKEND",
+        environments(shown, wide),
+        (arrays.source(expected), source),
+        [
+            *("import keras", *first_in_process(shown.values()), *body[:-1]),
+            *judging(body[-1], expected, stage.tolerance),
+        ],
+    )
+    arrays.save(folder)
+    return text
+
+
+def _is_small(exercise: Exercise | None) -> bool:
+    return isinstance(exercise, Update) or (
+        isinstance(exercise, Pull) and len(exercise.model.layers) < 2
+    )
+
+
+def _expected(finding: Finding, stage: Stage) -> tuple[Array, str, int]:
+    """The array that shows it best, who says so, and its place in the part."""
+    right = next(name for name in stage.told if name not in finding.targets or not finding.accused)
+    exact = stage.expected
+    told = stage.told[right].outputs.arrays if exact is None else exact.arrays
+    given = stage.told[finding.accused or right].outputs.arrays
+    points = [point for point in stage.points if finding.accused in point.wrong]
+    place = points[0].place if points else _farthest(told, given)
+    dtype = stage.told[right].outputs.arrays[place].dtype
+    source = stage.source if exact is not None else f"{right}: one side's answer"
+    return told[place].astype(dtype), source, place
+
+
+def _farthest(told: tuple[Array, ...], given: tuple[Array, ...]) -> int:
+    far = [
+        float(np.nan_to_num(distance_relative(a[None], b[None]), nan=np.inf)[0])
+        if a.shape == b.shape
+        else np.inf
+        for a, b in zip(told, given, strict=False)
+    ]
+    return int(np.argmax(far))
+
+
+def _pull_lines(
+    pull: Pull, stage: Stage, place: int, arrays: ScriptArrays, blobs: BlobStore
+) -> list[str]:
+    """The number that is differentiated, and last the line that computes `y`."""
+    names = [f"x{n}" for n in range(len(pull.inputs))]
+    if pull.model.layers:
+        writer = CallWriter(Specimen(pull.model, pull.inputs), {}, blobs, arrays)
+        lines, outputs = writer.body(every=True), f"call({', '.join(names)})"
+        if pull.penalty:
+            lines = [_whole(pull) if line.startswith("layer = ") else line for line in lines]
+        several = [n for n, cotangent in enumerate(pull.cotangents) if cotangent is not None]
+        tensors = {n: f"keras.ops.convert_to_tensor(c{n})" for n in several}
+        parts = [f"keras.ops.sum({outputs}[{n}] * {tensors[n]})" for n in several]
+        lines += [f"c{n} = {arrays.source(_array(pull.cotangents[n]))}" for n in several]
+        layer = "layer"
+    else:
+        lines = [f"x0 = {arrays.source(pull.inputs[0])}"]
+        parts, outputs, layer = [], "x0", ""
+    if pull.loss is not None:
+        lines.append(f"truth = {arrays.source(_array(pull.truth))}")
+        parts.append(f"{_loss(pull.loss)}(truth, {outputs})")
+    if pull.penalty:
+        parts = [f"({outputs}, sum({layer}.losses))[1]"]
+    lines.append(f"number = lambda {', '.join(names)}: {' + '.join(parts)}")
+    if stage.part == "value":
+        feeds = ", ".join(f"keras.ops.convert_to_tensor({name})" for name in names)
+        return [*lines, f"y = np.asarray(keras.ops.convert_to_numpy(number({feeds})))"]
+    lines += _GRADIENTS.read_text(encoding="utf-8").splitlines()
+    variables = f"{layer}.trainable_variables" if layer else "[]"
+    what = next(iter(stage.told.values())).names[place]
+    return [
+        *lines,
+        f"found = gradients(number, [{', '.join(names)}], {variables})",
+        f"y = np.array(np.nan if found[{place}] is None else found[{place}])"
+        f"  # the gradient of {what}",
+    ]
+
+
+def _whole(pull: Pull) -> str:
+    """The layer with its regularisers, which change nothing about what it gives."""
+    (layer,) = pull.model.layers
+    spec = {"class_name": layer.kind, "config": dict(layer.config)}
+    return f"layer = keras.layers.deserialize({literal(spec)})"
+
+
+def _array(array: Array | None) -> Array:
+    assert array is not None
+    return array
+
+
+def _loss(named: Named) -> str:
+    return f"keras.losses.deserialize({literal(_serialised(named))})"
+
+
+def _serialised(named: Named) -> dict[str, object]:
+    return {"class_name": named["class_name"], "config": dict(named.get("config") or {})}
+
+
+def _update_lines(update: Update, stage: Stage, place: int, arrays: ScriptArrays) -> list[str]:
+    weights = ", ".join(arrays.source(array) for array in update.weights)
+    steps = [", ".join(arrays.source(array) for array in row) for row in update.gradients]
+    step, which = divmod(place, len(update.weights))
+    found = f"w[{which}]"
+    if step >= len(steps):  # what the optimiser remembers at the end
+        name = next(iter(stage.told.values())).names[place]
+        found = f"optimizer.variables[{name.split()[1]}]"
+    lines = [
+        f"w = [keras.Variable(a, dtype=a.dtype.name, name=f'w{{n}}')"
+        f" for n, a in enumerate([{weights}])]",
+        f"optimizer = keras.optimizers.deserialize({literal(_serialised(update.optimizer))})",
+        "optimizer.build(w)",
+    ]
+    for number, constraint in enumerate(update.constraints):
+        if constraint is not None:
+            held = literal(dict(constraint))
+            lines.append(f"w[{number}].constraint = keras.constraints.deserialize({held})")
+    lines += ["def tensor(place, gradient):"]
+    for number, rows in enumerate(update.rows):
+        if rows is not None:
+            lines += _rows_lines(number, arrays.source(rows))
+    lines += ["    return keras.ops.convert_to_tensor(gradient)"]
+    told = [f"    [{row}]," for row in steps[: step + 1]]
+    return [
+        *lines,
+        "for gradients in [",
+        *told,
+        "]:",
+        "    optimizer.apply([tensor(place, g) for place, g in enumerate(gradients)], w)",
+        f"y = np.array(keras.ops.convert_to_numpy({found}))",
+    ]
+
+
+def _rows_lines(number: int, rows: str) -> list[str]:
+    """Rows with their numbers on TensorFlow, as it hands them over itself; elsewhere their sum."""
+    return [
+        f"    if place == {number}:  # of some rows, as of an embedding",
+        f"        rows = {rows}",
+        '        if keras.backend.backend() == "tensorflow":',
+        "            import tensorflow as tf; shape = tf.constant(list(w[place].shape))",
+        "            return tf.IndexedSlices(tf.constant(gradient), tf.constant(rows), shape)",
+        "        dense = np.zeros(w[place].shape, gradient.dtype)",
+        "        np.add.at(dense, rows, gradient); gradient = dense",
+    ]

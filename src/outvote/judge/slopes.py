@@ -1,0 +1,131 @@
+"""Derivatives without a library: from values of a function beside a point.
+
+At a kink (relu at 0, a tie of max) the one-sided derivatives differ, and every number between
+them is a right answer. Where the function is not defined on one side, the other side decides.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from outvote.core.arrays import Array
+from outvote.judge.tolerance import (
+    JUMP_SHOWS,
+    JUMP_STAYS,
+    PLACE,
+    SLOPE_ERROR,
+    SLOPE_GROWS,
+    SLOPE_PLACES,
+)
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The interval of one-sided derivatives, and how sure its ends are."""
+
+    low: float
+    high: float
+    error: float
+
+    @property
+    def is_known(self) -> bool:
+        return not (math.isnan(self.low) or math.isnan(self.error))
+
+    @property
+    def is_kink(self) -> bool:
+        """Whether there is more than one right answer."""
+        return self.is_known and (self.high - self.low) / 2 > self.error
+
+    def holds(self, value: float, allowed: float) -> bool:
+        """Whether a derivative is a right answer, but for what rounding explains."""
+        far = self.error + allowed
+        return bool(self.low - far <= value <= self.high + far)
+
+
+@dataclass(frozen=True)
+class Point:
+    """One element of a gradient: its slope, what targets give, and what rounding allows there."""
+
+    name: str
+    place: int  # of the array among the gradients
+    index: tuple[int, ...]
+    slope: Slope
+    given: Mapping[str, float]  # by target
+    allowed: float
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the slope is known well enough to tell the targets apart."""
+        values = list(self.given.values())
+        finite = [value for value in values if math.isfinite(value)]
+        spread = max(finite) - min(finite) if len(finite) == len(values) else math.inf
+        return self.slope.is_known and self.slope.error < SLOPE_ERROR * spread
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        return tuple(
+            name for name, value in self.given.items() if not self.slope.holds(value, self.allowed)
+        )
+
+
+UNKNOWN = Slope(math.nan, math.nan, math.nan)
+
+
+def slope_of(
+    steps: Sequence[float], above: Sequence[float], below: Sequence[float], size: float
+) -> Slope:
+    """The slope of a function by its changes f(x + h) - f(x) and f(x - h) - f(x).
+
+    `size`: of the numbers that the function adds, whose last places are its noise.
+    """
+    h = np.array(steps)
+    noise = SLOPE_PLACES * PLACE["float64"] * size / h
+    right, left = np.array(above) / h, -np.array(below) / h
+    sides = [side for side in (_side(right, noise), _side(left, noise)) if side.is_known]
+    if not sides:
+        return UNKNOWN
+    if len(sides) == 1:
+        return sides[0]
+    with np.errstate(invalid="ignore"):
+        jump, central = np.abs(right - left), _limit((right + left) / 2, noise)
+    if _stays(jump, noise):
+        return Slope(
+            min(side.low for side in sides),
+            max(side.high for side in sides),
+            max(side.error for side in sides),
+        )
+    return central
+
+
+def _side(values: Array, noise: Array) -> Slope:
+    """One side alone; a slope that grows without end has no other bound."""
+    if not np.isfinite(values).all():
+        return UNKNOWN
+    sizes = np.abs(values)
+    clear = sizes > noise / PLACE["float32"]
+    growing = sizes[1:] > SLOPE_GROWS * sizes[:-1]
+    if clear.all() and growing.all():
+        last = float(values[-1])
+        return Slope(min(last, math.inf * last), max(last, math.inf * last), 0.0)
+    return _limit(values, noise)
+
+
+def _limit(values: Array, noise: Array) -> Slope:
+    """Where neighbouring steps agree best, given what noise makes of both."""
+    errors = np.abs(values[1:] - values[:-1]) + noise[1:]
+    best = int(np.argmin(np.where(np.isnan(errors), np.inf, errors)))
+    value = float(values[best + 1])
+    return Slope(value, value, float(errors[best]))
+
+
+def _stays(jump: Array, noise: Array) -> bool:
+    """Whether a jump is there at the smallest steps that show it, and no smaller than before."""
+    shown = np.flatnonzero(jump > JUMP_SHOWS * noise)
+    if len(shown) < 2 or shown[-1] - 1 not in shown:
+        return False
+    last = shown[-1]
+    return bool(jump[last] > JUMP_STAYS * jump[last - 1])

@@ -1,0 +1,378 @@
+"""Training, stage by stage: forward, loss, gradients in reverse, regularisers, optimiser, steps.
+
+The whole is compared first. Where targets differ, every stage is done alone, on the same arrays,
+so that each is accused of its own deeds only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from outvote.bench.bench import Bench
+from outvote.bench.exercise import Exercised, do, observe
+from outvote.bench.reader import choose_reference
+from outvote.core.arrays import Array
+from outvote.core.cuts import one_layer
+from outvote.core.dialect import dialect
+from outvote.core.exercises import Drill, Exercise, Pull, Update
+from outvote.core.lesson import Lesson
+from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.parts import LessonWords
+from outvote.core.states import State
+from outvote.core.train_protocol import Named
+from outvote.findings.finding import Finding, Stage, cause_of, title_at
+from outvote.judge.compare import distance
+from outvote.judge.observation import Observation
+from outvote.localize.isolated import Fault
+from outvote.localize.layers import Localization
+from outvote.localize.reverse import (
+    ReverseStep,
+    hidden_of,
+    pull_of,
+    reverse_map,
+    reverse_steps,
+)
+from outvote.triage.stage_inquiry import StageInquiry
+from outvote.triage.stage_smaller import smaller
+from outvote.triage.stage_verdict import StageVerdict, decide_stage
+
+_FACTORS = (1.0, -0.5, 0.25)  # of the gradients that an optimiser is fed with, in turn
+
+
+@dataclass(frozen=True)
+class StageSeen:
+    """One stage that was compared: how far targets are apart, and what was made of it."""
+
+    stage: str
+    compared: int  # arrays
+    distance: float
+    agrees: bool
+
+
+@dataclass
+class Learnt:
+    """What is known of a lesson: filled stage by stage."""
+
+    lesson: Lesson
+    loss: Named
+    targets: tuple[str, ...]
+    stages: list[StageSeen] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+@dataclass
+class LessonCheck:
+    """A lesson on several targets. `model` is as training calls it."""
+
+    bench: Bench
+    model: Model
+    inputs: tuple[Array, ...]
+    truth: Array
+    trained: Learnt
+    every_layer: bool = False
+    minimise: bool = True  # make what shows a finding small
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.trained.targets)
+
+    @property
+    def loss(self) -> Named:
+        return self.trained.loss
+
+    @property
+    def _wing(self) -> LessonWords:
+        return dialect(self.model.dialect).lesson
+
+    def run(self) -> None:
+        """All stages, in order."""
+        whole = Pull(
+            self.model, self.inputs, loss=self.loss, truth=self.truth, penalty=self._regularised
+        )
+        done = do(self.bench, whole, self.names)
+        apart = [part for part in whole.parts if not self._agree(done, part)]
+        if done.failures or apart or self.every_layer:
+            self._localise(done, apart)
+        self._optimise(done)
+        if not self.trained.findings:
+            self._drill()
+
+    @property
+    def _regularised(self) -> bool:
+        return any(self._wing.is_regularised(layer) for layer in self.model.layers)
+
+    def _agree(self, done: Exercised, part: str) -> bool:
+        """Whether a part of the whole is the same on all targets, but for rounding."""
+        stage = {"value": "loss"}.get(part, part)
+        return self._compare(done, part, stage, whole=True).kind is None
+
+    def _compare(
+        self, done: Exercised, part: str, stage: str, whole: bool = False, kind: str | None = None
+    ) -> Observation:
+        seen = observe(self.bench, done, part, whole=whole, kind=kind)
+        outputs = list(done.outputs(part).values())
+        far = [distance(outputs[0], other) for other in outputs[1:]]
+        self.trained.stages.append(
+            StageSeen(stage, len(done.names(part)), max(far, default=0.0), seen.kind is None)
+        )
+        return seen
+
+    # Where it comes from.
+
+    def _localise(self, whole: Exercised, apart: Sequence[str]) -> None:
+        before = len(self.trained.findings)
+        able = [name for name in self.names if name in whole.replies] or self.names
+        reference = choose_reference(able, self.bench.targets)
+        held, failed = hidden_of(self.bench, self.model, self.inputs, reference)
+        if failed is not None:
+            self.trained.warnings.append(
+                f"{reference} could not compute the model layer by layer ({failed.message}): "
+                "gradients were compared as a whole only"
+            )
+        else:
+            if "forward" in apart or self.every_layer:
+                self._forward(held)
+            self._loss_alone(held)
+            self._reverse(held, reference)
+            self._penalties(held)
+        if len(self.trained.findings) == before:
+            for part in apart:
+                self._whole_graph(whole, part)
+
+    def _forward(self, held: dict[str, tuple[State, ...]]) -> None:
+        """Every layer as training calls it, on the same tensors."""
+        for layer in self.model.layers:
+            pull = self._alone(layer, held)
+            done = do(self.bench, pull, self.names)
+            seen = observe(self.bench, done, "forward", kind=layer.kind)
+            if seen.kind is not None:
+                self._tell(done, "forward", seen, "forward", f"{_place(layer)} in training", layer)
+
+    def _alone(self, layer: Layer, held: dict[str, tuple[State, ...]], **more: Any) -> Pull:
+        """A layer whose outputs are asked for; ones are its cotangents."""
+        ones = {
+            Ref(layer.name, place): np.ones_like(state.array)
+            for place, state in enumerate(held[layer.name])
+            if state.array.dtype.kind == "f"
+        }
+        found = pull_of(self.model, layer, held, ones)
+        if found is None:  # whole numbers: nothing to differentiate, and nothing learned
+            given = [held[ref.producer][ref.index] for ref in layer.refs()]
+            model, arrays = one_layer(self.model.dialect, layer, given)
+            found = Pull(model, tuple(arrays))
+        return replace(found, **more)
+
+    def _loss_alone(self, held: dict[str, tuple[State, ...]]) -> None:
+        done = do(self.bench, self._loss_pull(held), self.names)
+        kind = str(self.loss["class_name"])
+        for part, what in (("value", "the loss"), ("gradient", "the gradient of the loss")):
+            seen = self._compare(done, part, "loss")
+            if seen.kind is not None:
+                self._tell(done, part, seen, "loss", f"{what} {kind}", None)
+
+    def _loss_pull(self, held: dict[str, tuple[State, ...]]) -> Pull:
+        end = self.model.outputs[0]
+        state = held[end.producer][end.index]
+        item = Input("prediction", (None, *state.array.shape[1:]), state.dtype)
+        model = Model("loss", (item,), (), (Ref("prediction"),), self.model.dialect)
+        return Pull(model, (state.array,), loss=self.loss, truth=self.truth)
+
+    def _reverse(self, held: dict[str, tuple[State, ...]], reference: str) -> None:
+        done = do(self.bench, self._loss_pull(held), self.names)
+        seeds = {
+            name: reply.gradients[0].array
+            for name, reply in done.replies.items()
+            if reply.gradients and reply.gradients[0].array is not None
+        }
+        if reference not in seeds:
+            return
+        steps, faults, found = [], [], []
+        for step in reverse_steps(self.bench, self.model, held, seeds, reference):
+            steps.append(step)
+            for part in ("gradient", "statistics"):
+                seen = self._compare(step.alone, part, part, kind=step.layer.kind)
+                if seen.kind is None:
+                    continue
+                where = f"the {part} of {_place(step.layer)}"
+                finding = self._tell(step.alone, part, seen, part, where, step.layer)
+                faults.append(_fault(step.layer, seen))
+                if finding is not None:
+                    found.append(finding)
+        located = self._map(steps, faults, reference)
+        self.trained.findings = [
+            f.but(localization=located) if f in found else f for f in self.trained.findings
+        ]
+
+    def _map(
+        self, steps: Sequence[ReverseStep], faults: Sequence[Fault], reference: str
+    ) -> Localization:
+        chained = reverse_map(self.model, reference, steps)
+        alone: dict[str, dict[str, float]] = {name: {} for name in chained.introductions}
+        for step in steps:
+            given = step.alone.outputs("gradient")
+            for name in alone:
+                if name in given and reference in given:
+                    alone[name][step.layer.name] = distance(given[reference], given[name])
+        return Localization(
+            reference, chained.introductions, alone, {}, {}, tuple(faults), back=True
+        )
+
+    def _penalties(self, held: dict[str, tuple[State, ...]]) -> None:
+        for layer in self.model.layers:
+            if not self._wing.is_regularised(layer) or layer.shares is not None:
+                continue
+            pull = replace(self._alone(layer, held), cotangents=(), penalty=True)
+            done = do(self.bench, pull, self.names)
+            for part in ("value", "gradient"):
+                seen = self._compare(done, part, "regulariser")
+                if seen.kind is not None:
+                    place = f"the {'gradient of the ' * (part == 'gradient')}regulariser of"
+                    self._tell(done, part, seen, "regulariser", f"{place} {_place(layer)}", layer)
+
+    def _whole_graph(self, done: Exercised, part: str) -> None:
+        """No stage alone differs: several do, or the library does other things with the whole."""
+        seen = observe(self.bench, done, part, whole=True)
+        if seen.kind is not None:
+            stage = {"value": "loss"}.get(part, part)
+            self._tell(done, part, seen, stage, f"the {stage} of the whole model", None)
+
+    # What is made of the gradients.
+
+    def _optimise(self, whole: Exercised) -> None:
+        update = self._update(whole)
+        if update is None:
+            return
+        done = do(self.bench, update, self.names)
+        seen = self._compare(done, "weights", "optimiser")
+        if seen.kind is None:
+            return
+        stage, kind = "optimiser", str(update.optimizer["class_name"])
+        for feature, without in self._wing.features(update.optimizer).items():
+            again = do(self.bench, replace(update, optimizer=without), self.names)
+            if observe(self.bench, again, "weights").kind is None:
+                stage = feature
+        place = f"the update of {kind}" if stage == "optimiser" else f"the {stage} of {kind}"
+        self._tell(done, "weights", seen, stage, place, None)
+
+    def _update(self, whole: Exercised) -> Update | None:
+        """The weights of the model, and the reference's gradients of them."""
+        if not whole.replies:
+            return None
+        reference = choose_reference(list(whole.replies), self.bench.targets)
+        leaves = [
+            leaf
+            for leaf in whole.replies[reference].gradients
+            if leaf.layer and leaf.array is not None and np.isfinite(leaf.array).all()
+        ]
+        if not leaves:
+            return None
+        layers = [self.model.layer(leaf.layer) for leaf in leaves]
+        pairs = list(zip(leaves, layers, strict=True))
+        rows = [self._wing.looked_up(self.model, layer, self.inputs) for layer in layers]
+        first = [
+            leaf.array if which is None else leaf.array[which]
+            for leaf, which in zip(leaves, rows, strict=True)
+        ]
+        get = self.bench.pool.blobs.get
+        count = self.trained.lesson.steps
+        return Update(
+            self.trained.lesson.optimizer,
+            tuple(np.array(get(layer.weights[leaf.place].digest)) for leaf, layer in pairs),
+            tuple(
+                tuple((array * _FACTORS[n % 3]).astype(array.dtype) for array in first)
+                for n in range(count)
+            ),
+            tuple(rows),
+            tuple(
+                self._wing.constraint_of(layer, layer.weights[leaf.place].name)
+                for leaf, layer in pairs
+            ),
+        )
+
+    def _drill(self) -> None:
+        lesson = self.trained.lesson
+        drill = Drill(
+            self.model, self.inputs, self.truth, self.loss, lesson.optimizer, lesson.steps
+        )
+        done = do(self.bench, drill, self.names)
+        seen = self._compare(done, "steps", "steps", whole=True)
+        if seen.kind is not None:
+            kind = str(lesson.optimizer["class_name"])
+            self._tell(done, "steps", seen, "steps", f"{lesson.steps} steps of {kind}", None)
+
+    # What is told.
+
+    def _small(
+        self, done: Exercised, part: str, seen: Observation, kind: str | None, verdict: StageVerdict
+    ) -> tuple[Exercised, Observation, StageVerdict]:
+        """The same of a smaller exercise, if the verdict on it is the same."""
+
+        def shows(exercise: Exercise) -> bool:
+            found = observe(self.bench, do(self.bench, exercise, self.names), part, kind=kind)
+            return found.symptom() == seen.symptom()
+
+        small = do(self.bench, smaller(done.exercise, shows), self.names)
+        found = observe(self.bench, small, part, kind=kind)
+        again = decide_stage(StageInquiry(self.bench, small, part, found, kind))
+        alike = (again.triage, again.wrong) == (verdict.triage, verdict.wrong)
+        return (small, found, again) if alike else (done, seen, verdict)
+
+    def _tell(
+        self,
+        done: Exercised,
+        part: str,
+        seen: Observation,
+        stage: str,
+        place: str,
+        layer: Layer | None,
+    ) -> Finding | None:
+        """The finding of a stage; None where its cause is told already."""
+        kind = layer.kind if layer else None
+        verdict = decide_stage(StageInquiry(self.bench, done, part, seen, kind))
+        if verdict.triage != "precision" and self.minimise:
+            done, seen, verdict = self._small(done, part, seen, kind, verdict)
+        accused = verdict.wrong[0] if verdict.wrong else None
+        far = seen.distance if math.isfinite(seen.distance) else None
+        subject = kind or place.split()[-1]
+        finding = Finding(
+            kind=seen.kind or "inconsistency",
+            title=title_at(seen.kind or "", accused, place, seen),
+            reason=verdict.reason,
+            targets=verdict.wrong or tuple(n for group in seen.vote.groups for n in group),
+            accused=accused,
+            triage=verdict.triage,
+            dialect=self.model.dialect,
+            layer=layer,
+            distance=far,
+            metric="relative" if seen.kind == "inconsistency" else None,
+            library=cause_of(self.bench.targets[accused], kind) if accused else None,
+            stage=Stage(
+                stage,
+                subject,
+                done.exercise,
+                part,
+                done.told(part),
+                verdict.expected,
+                verdict.source,
+                seen.tolerance,
+                verdict.points,
+            ),
+        )
+        if any(known.fingerprint == finding.fingerprint for known in self.trained.findings):
+            return None
+        self.trained.findings.append(finding)
+        return finding
+
+
+def _place(layer: Layer) -> str:
+    return f"{layer.kind} layer {layer.name!r}"
+
+
+def _fault(layer: Layer, seen: Observation) -> Fault:
+    return Fault(layer, (), {}, seen.kind or "", seen.distance, seen.tolerance, seen.vote, {})

@@ -1,0 +1,275 @@
+"""What is known of a stage of training on which targets differ; instruments are asked when needed.
+
+Two instruments: the same exercise in float64 on independent libraries, and for gradients central
+differences in float64, which need no library's gradient at all. A vote decides nothing here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from outvote.bench.bench import Bench
+from outvote.bench.exercise import Exercised, do_wide
+from outvote.bench.reader import choose_reference
+from outvote.bench.slopes import Element, slopes_at
+from outvote.core.arrays import Array
+from outvote.core.exercises import Pull, leaf_name
+from outvote.core.outputs import Outputs
+from outvote.judge.observation import Observation
+from outvote.judge.rounding import Gap, Rounding
+from outvote.judge.slopes import Point, Slope
+from outvote.judge.tolerance import DIGIT, FARTHER, LOST_DIGITS
+from outvote.judge.vote import vote
+
+_LEAVES, _EACH = 3, 4  # elements of so many arrays are held against central differences
+
+
+@dataclass
+class StageInquiry:
+    """The questions that the rows ask about one part of one exercise."""
+
+    bench: Bench
+    done: Exercised
+    part: str
+    seen: Observation
+    kind: str | None = None  # of the layer, whose kernels may be another library's
+
+    @property
+    def failed(self) -> bool:
+        return self.seen.kind in ("crash", "hang")
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        return tuple(self.seen.failures)
+
+    @cached_property
+    def misshapen(self) -> tuple[str, ...]:
+        """Who gives a gradient of another shape or type than what it is a gradient of."""
+        exercise = self.done.exercise
+        if self.part != "gradient" or not isinstance(exercise, Pull):
+            return ()
+        return tuple(
+            name
+            for name, reply in self.done.replies.items()
+            if any(
+                leaf.array is not None and leaf.array.shape != exercise.shape(leaf)
+                for leaf in reply.gradients
+            )
+        )
+
+    @cached_property
+    def mistyped(self) -> tuple[str, ...]:
+        """Who gives other types than it was given."""
+        exercise = self.done.exercise
+        if self.part != "gradient" or not isinstance(exercise, Pull):
+            return ()
+        return tuple(
+            name
+            for name, reply in self.done.replies.items()
+            if any(
+                leaf.array is not None
+                and not leaf.layer
+                and leaf.dtype != exercise.model.inputs[leaf.place].dtype
+                for leaf in reply.gradients
+            )
+        )
+
+    # Central differences.
+
+    @cached_property
+    def points(self) -> list[Point]:
+        """The elements on which targets differ most, where central differences are conclusive."""
+        pull = self.done.exercise
+        if self.part != "gradient" or not isinstance(pull, Pull) or self.seen.kind == "shape":
+            return []
+        chosen = self._elements()
+        if not chosen:
+            return []
+        wide = self._wide.exercise
+        assert isinstance(wide, Pull)
+        slopes = slopes_at(self.bench, wide, [element for element, _ in chosen], self.instrument)
+        found = [
+            self._point(element, place, slope)
+            for (element, place), slope in zip(chosen, slopes, strict=True)
+        ]
+        return [point for point in found if point.is_clear]
+
+    @property
+    def instrument(self) -> str:
+        """Who computes the function beside a point: its gradient is not asked."""
+        able = [n for n in self.seen.outputs if self.bench.targets[n].can("float64")]
+        return choose_reference(able or list(self.seen.outputs), self.bench.targets)
+
+    def _elements(self) -> list[tuple[Element, int]]:
+        leaves = next(iter(self.done.replies.values())).gradients
+        far = [(self._apart(place), place) for place in range(len(leaves))]
+        worst = sorted(far, key=lambda item: -float(item[0].max(initial=0.0)))[:_LEAVES]
+        found = []
+        for apart, place in worst:
+            for flat in np.argsort(-apart, axis=None, kind="stable")[:_EACH]:
+                index = tuple(int(n) for n in np.unravel_index(int(flat), apart.shape))
+                if apart[index] > 0:
+                    found.append((Element(leaves[place], index), place))
+        return found
+
+    def _apart(self, place: int) -> Array:
+        """How far targets are apart, element by element, by the size of the array."""
+        arrays = np.stack([o.arrays[place].astype(np.float64) for o in self.seen.outputs.values()])
+        with np.errstate(invalid="ignore"):
+            spread = arrays.max(axis=0) - arrays.min(axis=0)
+            odd = ~np.isfinite(arrays).all(axis=0) & ~np.isnan(arrays).all(axis=0)
+        apart = np.where(odd, np.inf, np.nan_to_num(spread))
+        return apart / (_scale(arrays) or 1.0)
+
+    def _point(self, element: Element, place: int, slope: Slope) -> Point:
+        index = element.index
+        given = {n: float(o.arrays[place][index]) for n, o in self.seen.outputs.items()}
+        allowed = self._allowed(place, index)
+        return Point(leaf_name(element.leaf), place, index, slope, given, allowed)
+
+    def _allowed(self, place: int, index: tuple[int, ...]) -> float:
+        """What rounding explains at an element, in absolute numbers."""
+        rounding = self.seen.rounding
+        rows = [found.rows[place] for found in self.seen.outputs.values()]
+        axis = next(iter(self.seen.outputs.values())).axes[place]
+        row = 0 if axis is None else index[axis]
+        limit = float(rounding.limits(place, len(rows[0]))[0, row])
+        scale = sorted(_scale(array[row]) for array in rows)[(len(rows) - 1) // 2]
+        floor = rounding.floors[place] if rounding.floors else 0.0
+        return max(limit * scale, floor)
+
+    @cached_property
+    def wrong_by_slopes(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for point in self.points for name in point.wrong))
+
+    @property
+    def has_kinks(self) -> bool:
+        return any(point.slope.is_kink for point in self.points)
+
+    @cached_property
+    def without_number(self) -> tuple[str, ...]:
+        """Who gives NaN, or an infinity, where the derivative is a number."""
+        return tuple(
+            dict.fromkeys(
+                name
+                for point in self.points
+                for name in point.wrong
+                if not math.isfinite(point.given[name])
+            )
+        )
+
+    @cached_property
+    def without_gradient(self) -> tuple[str, ...]:
+        """Who gives nothing where the derivative is not zero."""
+        told = self.done.told(self.part)
+        return tuple(
+            dict.fromkeys(
+                name
+                for point in self.points
+                for name in point.wrong
+                if point.name in told[name].missing
+            )
+        )
+
+    # float64.
+
+    @cached_property
+    def _wide(self) -> Exercised:
+        return do_wide(self.bench, self.done.exercise, list(self.seen.outputs))
+
+    @cached_property
+    def wide(self) -> dict[str, Outputs]:
+        """What targets give in float64, told in the types that are judged."""
+        return {
+            name: replace(found, dtypes=self.seen.outputs[name].dtypes)
+            for name, found in self._wide.outputs(self.part).items()
+            if len(found.arrays) == len(self.seen.outputs[name].arrays)
+        }
+
+    @cached_property
+    def agreed(self) -> tuple[str, ...]:
+        """Independent libraries that agree in float64, a digit better than what is judged."""
+        finer = _finer(self.seen.rounding)
+        gaps = finer.gaps(self.wide)
+        voters = {name: self.bench.targets[name] for name in self.wide}
+        groups = vote(
+            voters, [pair for pair, gap in gaps.items() if gap.explained], self.kind
+        ).groups
+        sizes = {group: len(self._libraries(group)) for group in groups}
+        best = max(sizes, key=sizes.__getitem__, default=())
+        alone = [group for group in groups if sizes[group] == sizes.get(best)]
+        return best if sizes.get(best, 0) > 1 and len(alone) == 1 else ()
+
+    def _libraries(self, names: Sequence[str]) -> set[str]:
+        return {self.bench.targets[name].implementation_of(self.kind) for name in names}
+
+    @cached_property
+    def exact(self) -> Outputs | None:
+        return self.wide[self.agreed[0]] if self.agreed else None
+
+    @cached_property
+    def gaps(self) -> dict[str, Gap]:
+        """How far each target is from what float64 gives."""
+        if self.exact is None:
+            return {}
+        rounding = self.seen.rounding
+        return {name: rounding.gap(self.exact, found) for name, found in self.seen.outputs.items()}
+
+    @cached_property
+    def wrong_by_float64(self) -> tuple[str, ...]:
+        return tuple(name for name, gap in self.gaps.items() if not gap.explained)
+
+    @property
+    def far(self) -> tuple[str, ...]:
+        """Who is farther from the right answer than rounding explains."""
+        return self.wrong_by_slopes if self.points else self.wrong_by_float64
+
+    @cached_property
+    def excused(self) -> tuple[str, ...]:
+        """Who is far by lost digits alone: float64 has them. Who is hardly farther is no worse."""
+        if self.points:
+            return tuple(n for n in self.far if n in self.right_in_float64 and self._is_near(n))
+        times = {name: gap.times for name, gap in self.gaps.items()}
+        lost = [n for n in self.far if n in self.agreed and times[n] < LOST_DIGITS]
+        most = FARTHER * max((times[name] for name in lost), default=0.0)
+        return tuple(name for name in self.far if name in lost or times[name] <= most)
+
+    @cached_property
+    def right_in_float64(self) -> tuple[str, ...]:
+        """Who gives in float64 what central differences give; without any, what is agreed on."""
+        if not self.points:
+            return self.agreed
+        return tuple(
+            name
+            for name, found in self.wide.items()
+            if all(
+                p.slope.holds(float(found.arrays[p.place][p.index]), p.allowed) for p in self.points
+            )
+        )
+
+    def _is_near(self, name: str) -> bool:
+        return all(p.slope.holds(p.given[name], LOST_DIGITS * p.allowed) for p in self.points)
+
+    @property
+    def expected(self) -> Outputs | None:
+        """What would be right, as far as float64 gives it."""
+        return self.wide[self.right_in_float64[0]] if self.right_in_float64 else None
+
+    @property
+    def wrong(self) -> tuple[str, ...]:
+        return tuple(name for name in self.far if name not in self.excused)
+
+
+def _finer(rounding: Rounding) -> Rounding:
+    base = tuple((relative / DIGIT, element / DIGIT) for relative, element in rounding.base)
+    return replace(rounding, base=base)
+
+
+def _scale(array: Array) -> float:
+    sizes = np.abs(array.astype(np.float64))
+    return float(np.where(np.isfinite(sizes), sizes, 0.0).max(initial=0.0))

@@ -1,0 +1,193 @@
+"""The verdict on a stage of training: a table, as `verdict.py` has one for what layers give.
+
+Finite differences decide on gradients, and a number beats NaN; a vote decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from outvote.core.outputs import Outputs
+from outvote.judge.rows import DecisionRow, Words, first, sentence
+from outvote.judge.slopes import Point
+from outvote.judge.tolerance import FARTHER, LOST_DIGITS
+from outvote.triage.stage_inquiry import StageInquiry
+
+
+@dataclass(frozen=True)
+class StageVerdict:
+    """bug, difference, precision or unknown; who is wrong; why; what would be right."""
+
+    triage: str
+    wrong: tuple[str, ...]
+    reason: str
+    row: str
+    expected: Outputs | None = None
+    source: str = ""
+    points: tuple[Point, ...] = ()
+
+
+def decide_stage(asked: StageInquiry) -> StageVerdict:
+    row = first(STAGE_ROWS, asked)
+    wrong = tuple(dict.fromkeys(row.accused(asked)))
+    reason = sentence(row, Words(asked, _WORDS))
+    if asked.failed or asked.seen.kind == "shape":
+        return StageVerdict(row.triage, wrong, reason, row.name)
+    right = asked.right_in_float64
+    source = f"{_listed(right)} in float64" if right else ""
+    points = tuple(asked.points)
+    return StageVerdict(row.triage, wrong, reason, row.name, asked.expected, source, points)
+
+
+def _slopes(asked: StageInquiry) -> str:
+    """What central differences give where targets are farthest apart, and what these give."""
+    odd = [point for point in asked.points if point.wrong] or asked.points
+    point = odd[0]
+    place = f"{point.name}[{', '.join(map(str, point.index))}]"
+    given = ", ".join(f"{name} {value:.6g}" for name, value in point.given.items())
+    return (
+        f"Central differences in float64 on {asked.instrument} give {_interval(point)} for "
+        f"{place}; the targets give {given}."
+    )
+
+
+def _interval(point: Point) -> str:
+    slope = point.slope
+    if slope.is_kink:
+        return f"{slope.low:.6g} on one side and {slope.high:.6g} on the other"
+    return f"{slope.high:.6g}"
+
+
+def _against(asked: StageInquiry) -> str:
+    told = ", ".join(f"{name} {gap.distance:.2g}" for name, gap in asked.gaps.items())
+    limit = min((gap.limit for gap in asked.gaps.values()), default=0.0)
+    agreed = _listed(asked.agreed)
+    return f"Distance to what {agreed} give in float64: {told}; rounding explains {limit:.2g}."
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return " and ".join(names)
+
+
+_WORDS: Mapping[str, Callable[[StageInquiry], str]] = {
+    "vote": lambda q: q.seen.vote.reason,
+    "slopes": _slopes,
+    "against": _against,
+    "evidence": lambda q: _slopes(q) if q.points else _against(q),
+    "wrong": lambda q: _listed(q.wrong),
+    "misshapen": lambda q: _listed(q.misshapen or q.mistyped),
+    "missing": lambda q: _listed(q.without_gradient),
+}
+
+STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
+    DecisionRow(
+        "stage-fails",
+        "a target fails, and a majority of independent libraries speaks against it",
+        lambda q: q.failed and q.seen.vote.decided,
+        "bug",
+        "{vote}.",
+        lambda q: q.failures,
+        "who fails",
+    ),
+    DecisionRow(
+        "stage-fails-undecided",
+        "a target fails, otherwise",
+        lambda q: q.failed,
+        "unknown",
+        "{vote}.",
+    ),
+    DecisionRow(
+        "gradient-form",
+        "a gradient has another shape or type than what it is a gradient of",
+        lambda q: bool(q.misshapen or q.mistyped),
+        "bug",
+        "A gradient has the shape and the type of what it is a gradient of; {misshapen} gives "
+        "another one.",
+        lambda q: q.misshapen or q.mistyped,
+        "who gives it",
+    ),
+    DecisionRow(
+        "stage-form",
+        "results differ in number, shape or type, otherwise",
+        lambda q: q.seen.kind == "shape",
+        "unknown",
+        "{vote}.",
+    ),
+    DecisionRow(
+        "gradient-missing",
+        "a library gives no gradient where central differences are not zero",
+        lambda q: bool(q.without_gradient),
+        "bug",
+        "{missing} gives no gradient, as if nothing depended on it. {slopes}",
+        lambda q: q.without_gradient,
+        "who gives none",
+    ),
+    DecisionRow(
+        "gradient-nan",
+        "a gradient is NaN or infinite where central differences give a number",
+        lambda q: bool(q.without_number),
+        "bug",
+        "A number beats NaN. {slopes}",
+        lambda q: q.without_number,
+        "who gives no number",
+    ),
+    DecisionRow(
+        "gradient-kink",
+        "one-sided derivatives differ, and every gradient lies between them",
+        lambda q: q.has_kinks and not q.far,
+        "difference",
+        "A kink or a tie: every number between the one-sided derivatives is a right answer. "
+        "{slopes}",
+    ),
+    DecisionRow(
+        "gradient-rounding",
+        "nobody is outside of what central differences and rounding allow",
+        lambda q: bool(q.points) and not q.far,
+        "precision",
+        "{slopes} Rounding explains it.",
+    ),
+    DecisionRow(
+        "stage-rounding",
+        "no central differences are conclusive; all are within rounding of what independent "
+        "libraries give in float64",
+        lambda q: q.exact is not None and not q.far,
+        "precision",
+        "{against}",
+    ),
+    DecisionRow(
+        "stage-float64",
+        "whoever is farther gives the right result in float64, and is off by less than "
+        f"{LOST_DIGITS:.3g} times what rounding explains; of updates and statistics also who is no "
+        f"more than {FARTHER:g} times as far as one of those",
+        lambda q: bool(q.far) and not q.wrong,
+        "precision",
+        "{evidence} In float64 it vanishes.",
+    ),
+    DecisionRow(
+        "gradient-wrong",
+        "some are outside of what central differences and rounding allow",
+        lambda q: bool(q.points),
+        "bug",
+        "{slopes} {vote}.",
+        lambda q: q.wrong,
+        "who is outside",
+    ),
+    DecisionRow(
+        "stage-wrong",
+        "no central differences are conclusive; some are farther from what independent libraries "
+        "give in float64 than rounding explains",
+        lambda q: q.exact is not None,
+        "bug",
+        "{against} {vote}.",
+        lambda q: q.wrong,
+        "who is farther",
+    ),
+    DecisionRow(
+        "stage-undecided",
+        "otherwise",
+        lambda q: True,
+        "unknown",
+        "{vote}. Neither central differences nor float64 decide.",
+    ),
+)

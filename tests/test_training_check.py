@@ -1,0 +1,130 @@
+"""`check --train` on real frameworks: who is accused of which stage, and scripts that prove it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from outvote.commands.check.job import Job
+from outvote.commands.check.result import check_result
+from outvote.commands.check.run import check_in
+from outvote.commands.record import written
+from outvote.core.errors import UsageError
+from outvote.core.lesson import Lesson
+from outvote.dialects.keras.targets import BUILT_IN
+from outvote.findings.gate import STRICT
+from outvote.run.local import LocalPool
+from outvote.run.pool import Pool
+from result_form import require_form
+
+pytestmark = pytest.mark.frameworks
+
+ADAM = {"class_name": "Adam", "config": {"learning_rate": 0.01, "clipnorm": 0.01}}
+MODEL = """
+x = keras.Input((6,))
+h = layers.Dense(5, activation="relu", kernel_regularizer="l2", name="first")(x)
+h = layers.BatchNormalization(name="normal")(h)
+h = layers.Dropout(0.5, name="drop")(h)
+model = keras.Model(x, layers.Dense(3, activation="softmax", name="last")(h))
+"""
+# One process: the gradient of relu is halved, and clipping by norm is by twice the norm.
+PLANT = """
+from keras import ops
+from keras.src import backend
+from keras.src.optimizers.base_optimizer import BaseOptimizer
+
+released, clip = backend.nn.relu, BaseOptimizer._clip_by_norm
+
+
+def relu(x):
+    y = released(x)
+    return ops.stop_gradient(y) + 0.5 * (y - ops.stop_gradient(y))
+
+
+backend.nn.relu = relu
+BaseOptimizer._clip_by_norm = lambda self, *given: 2 * clip(self, *given)
+"""
+
+
+@pytest.fixture(scope="module")
+def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+    script = tmp_path_factory.mktemp("plant") / "plant.py"
+    script.write_text(PLANT)
+    planted = replace(BUILT_IN["jax"], name="planted", setup=script, library="planted")
+    with LocalPool([*(BUILT_IN[name] for name in ("tensorflow", "jax", "torch")), planted]) as pool:
+        yield pool
+
+
+@pytest.fixture(scope="module")
+def model(keras_file: Callable[..., Path]) -> Path:
+    return keras_file(MODEL)
+
+
+def checked(pool: Pool, model: Path, out: Path, *names: str, **more: Any) -> dict[str, Any]:
+    lesson = Lesson(more.pop("optimizer", ADAM), more.pop("loss", None), steps=2)
+    targets = tuple(pool.targets[name] for name in names)
+    job = Job(model, targets, lesson=lesson, **more)
+    found = check_in(pool, job, out=out)
+    result = written(check_result(found), out, STRICT)
+    require_form(result)
+    return result
+
+
+def test_released_libraries_agree_in_every_stage(pool: Pool, model: Path, tmp_path: Path) -> None:
+    result = checked(pool, model, tmp_path, "tensorflow", "jax", "torch", every_layer=True)
+    assert result["findings"] == []
+    stages = {row["stage"]: row for row in result["training"]["stages"]}
+    assert list(stages) == [
+        *("forward", "loss", "gradient", "statistics"),
+        *("regulariser", "optimiser", "steps"),
+    ]
+    assert all(row["agrees"] and row["arrays"] for row in stages.values())
+    assert stages["gradient"]["exercises"] == 5  # the whole, and four layers
+    assert any("drop would drop" in text for text in result["warnings"])
+
+
+def test_each_stage_is_accused_of_its_own_and_scripts_prove_it(
+    pool: Pool, model: Path, tmp_path: Path
+) -> None:
+    result = checked(pool, model, tmp_path, "jax", "planted", "torch")
+    told = {(f["stage"], f["layer"], f["accused"], f["triage"]) for f in result["findings"]}
+    assert told == {
+        ("gradient", "first", "planted", "bug"),
+        ("clipping", None, "planted", "bug"),
+    }
+    (gradient,) = (f for f in result["findings"] if f["stage"] == "gradient")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert 'id="training"' in page
+    assert 'id="map"' in page
+    located = gradient["localization"]
+    assert located["direction"] == "backward"
+    assert located["introduction_rate"]["ranking"][0]["layer"] == "first"
+    assert ["normal", "first"] in located["map"]["edges"]
+    for finding in result["findings"]:
+        folder = tmp_path / str(finding["repro"])
+        env = {k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"}
+        done = subprocess.run(
+            [sys.executable, str(folder)], capture_output=True, text=True, env=env
+        )
+        lines = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines()}
+        assert lines == {"jax": "ok:", "planted": "WRONG:", "torch": "ok:"}, done.stdout
+        assert done.returncode == 1
+        assert "requires grad" not in done.stdout
+
+
+def test_what_cannot_be_trained_is_refused(
+    pool: Pool, keras_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    flips = keras_file(
+        "x = keras.Input((4, 4, 1))\n"
+        "model = keras.Model(x, layers.Flatten()(layers.RandomFlip(name='flip')(x)))\n"
+    )
+    with pytest.raises(UsageError, match="layer 'flip' draws random numbers in training"):
+        checked(pool, flips, tmp_path, "torch", "jax")
