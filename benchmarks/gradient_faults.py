@@ -2,7 +2,6 @@
 
     python benchmarks/gradient_faults.py                        # every fault
     python benchmarks/gradient_faults.py --only relu_factor,gru_detached
-    python benchmarks/gradient_faults.py --kinks                # kinks and ties: no bug may be told
 
 The faults are in gradient_fault_rows.py, a setup script for each in gradient_faults/. Each is
 planted in one target beside two released ones, and shown to `check --train` on a small model. None
@@ -101,14 +100,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", help="names of faults, with commas between")
-    parser.add_argument("--kinks", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        if options.kinks:
-            from gradient_kinks import run_kinks
-
-            run_kinks()
-            return
         known = {fault.name: fault for fault in FAULTS}
         names = options.only.split(",") if options.only else list(known)
         unknown = [name for name in names if name not in known]
