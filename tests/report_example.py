@@ -8,6 +8,8 @@ import io
 import statistics
 from typing import Any
 
+from outvote.core.causes import causes_of
+
 Data = dict[str, Any]
 
 HOSTILE = "</script><script>window.hacked=1</script><img src=x onerror='window.hacked=1'>"
@@ -170,6 +172,7 @@ def result(
         | {"stale": [], "expired": []},
         "targets": targets,
         "findings": findings,
+        "causes": causes_of(findings),
         "model": {
             "name": "small_resnet",
             "path": "models/small_resnet.keras",

@@ -22,6 +22,7 @@ EXAMPLE: dict[str, Any] = {
     "findings": [],
     "interrupted": False,
     "gate": None,
+    "causes": [],
     "models": [{"name": NAME, "path": "a.keras", "layers": 1, "weights": 1, "neurons": 1}],
     "data": {"source": NAME, "instances": 1},
     "settings": {

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.causes import causes_of
 from outvote.core.protocol import Hello
 from outvote.core.target import Run, Target
 from outvote.core.version import VERSION
@@ -47,6 +48,7 @@ def head(
         "targets": list(targets),
         "data": data,
         "findings": list(findings),
+        "causes": causes_of(findings),
         "gate": None,
     }
 

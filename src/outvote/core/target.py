@@ -27,6 +27,7 @@ CAPABILITIES: Mapping[str, str] = {
     "ranges": "watches the range of every layer",
     "watch": "shows hidden layers of a whole run",
     "step": "computes one layer at a time",
+    "trace": "tells which of its own functions a layer calls",
     "float64": "computes in float64 where it is asked to",
     "gradients": "differentiates, so that inputs can be searched",
     "train": "trains models",

@@ -17,6 +17,7 @@ from outvote.core.model import Layer, Model, digest_of
 from outvote.core.outputs import Outputs
 from outvote.core.specimen import Specimen
 from outvote.core.target import Outcome, Run, Target
+from outvote.findings.place import GuiltyPlace
 from outvote.judge.observation import Observation, kind_of_failure
 from outvote.judge.slopes import Point
 from outvote.judge.vote import Vote, vote
@@ -42,6 +43,7 @@ class Proof:
     errors: Mapping[str, float] = field(default_factory=dict)  # distance to the exact result
     source: str = ""  # where the exact result comes from
     expected: Outputs | None = None
+    place: GuiltyPlace | None = None  # in the library's own code, that is to blame
     causes: tuple[Cause, ...] = ()  # parameters without which targets agree (AUDEE)
     shown: int | None = None  # in how many fresh workers it showed again
     tried: int = 0
@@ -153,6 +155,21 @@ class Finding:
         needed = dict(self.proof.matter)
         both = {name: value for name, value in causes.items() if name in needed}
         return both or causes or needed
+
+    @property
+    def symptom(self) -> str:
+        """What a user sees: finer than the kind of failure."""
+        seen = self.proof.observed if self.proof else None
+        if self.kind == "inconsistency":
+            return "values"
+        if self.kind == "shape" and seen is not None and not seen.failures:
+            return (
+                "type" if len({_forms(_shapes(o)) for o in seen.outputs.values()}) == 1 else "shape"
+            )
+        if self.kind == "crash":
+            runs = seen.failures.values() if seen is not None else ()
+            return "death" if any(run.outcome.is_death for run in runs) else "error"
+        return "error" if self.kind == "illegal" else self.kind
 
     @property
     def fingerprint(self) -> str:

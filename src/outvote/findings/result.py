@@ -20,6 +20,8 @@ def finding_result(finding: Finding, model: Model, repros: Mapping[str, str]) ->
     return {
         "fingerprint": finding.fingerprint,
         "kind": finding.kind,
+        "symptom": finding.symptom,
+        "place": _place(finding.proof),
         "relation": finding.relation or None,
         "stage": finding.stage.name if finding.stage else None,
         "title": finding.title,
@@ -41,6 +43,10 @@ def finding_result(finding: Finding, model: Model, repros: Mapping[str, str]) ->
         "evidence": _evidence(finding.proof),
         "localization": localization_result(finding, model),
     }
+
+
+def _place(proof: Proof | None) -> dict[str, Any] | None:
+    return None if proof is None or proof.place is None else dict(vars(proof.place))
 
 
 def _minimal(proof: Proof | None) -> dict[str, Any] | None:

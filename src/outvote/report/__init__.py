@@ -16,6 +16,7 @@ from typing import Any
 from outvote.core.files import write_atomically
 from outvote.core.result import plain
 from outvote.report import formats
+from outvote.report.causes import write_causes
 
 FIRST = "json_file"  # if a later format fails, the data is already safe on disk
 
@@ -23,10 +24,11 @@ FIRST = "json_file"  # if a later format fails, the data is already safe on disk
 def write_all(result: dict[str, Any], folder: Path) -> list[Path]:
     """Write every format into `folder`, which is made if needed, and return the files."""
     folder.mkdir(parents=True, exist_ok=True)
-    return [
+    written = [
         write_atomically(folder / _format(name).FILE, rendered(name, result, folder))
         for name in names()
     ]
+    return [*written, *write_causes(result, folder)]
 
 
 def rendered(name: str, result: dict[str, Any], folder: Path = Path()) -> str:

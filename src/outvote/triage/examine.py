@@ -19,6 +19,7 @@ from outvote.core.specimen import Specimen
 from outvote.core.states import State
 from outvote.core.target import Target
 from outvote.findings.finding import Finding, Proof, cause_of, title_of
+from outvote.findings.place import place_of
 from outvote.findings.region import told_region
 from outvote.judge.compare import Settings
 from outvote.judge.observation import Observation
@@ -217,6 +218,7 @@ class Examiner:
         if not alone and accused is not None:
             small_model, inputs = small.specimen.model, small.specimen.inputs
             region = told_region(self.pool, accused, small_model, inputs, layer.name)
+        proof = replace(proof, place=place_of(self.pool, self.targets, small.specimen, seen, wrong))
         if alone and accused is not None and kind == "inconsistency":
             proof = replace(proof, causes=self._causes(small.before, seen, wrong))
         return finding.but(

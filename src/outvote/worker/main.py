@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import outvote.core.explore_protocol
-import outvote.core.train_protocol  # noqa: F401 - so that who cannot explore or train can say so
+import outvote.core.trace_protocol
+import outvote.core.train_protocol  # noqa: F401 - so that who cannot do any of it can say so
 from outvote.core import codec
 from outvote.core.arrays import Array
 from outvote.core.blackbox import BlackBox

@@ -28,7 +28,9 @@ OVERLAID = ("keras", "keras-mxnet")
 _NUMPY_BORROWS = {"jax": ("*Conv*", "*STFT*", "*FFT*", "MaxPooling*", "AveragePooling*")}
 
 
-_KERAS3 = frozenset({"read", "save", "make", "attempt", "ranges", "watch", "step", "versions"})
+_KERAS3 = frozenset(
+    {"read", "save", "make", "attempt", "ranges", "watch", "step", "versions", "trace"}
+)
 _TRAINS = frozenset({"gradients", "train", "pullback"})
 
 
@@ -56,8 +58,8 @@ def _keras(
 
 
 def _shown(capabilities: frozenset[str], costs: frozenset[str]) -> frozenset[str]:
-    """A graph that is compiled as a whole shows no hidden layers."""
-    return capabilities - {"watch"} if "compiles" in costs else capabilities
+    """A graph that is compiled as a whole shows no hidden layers, and no calls."""
+    return capabilities - {"watch", "trace"} if "compiles" in costs else capabilities
 
 
 _WIDE_AND_TRAINS = _TRAINS | {"float64"}
@@ -161,7 +163,7 @@ _MODERN: Mapping[str, Target] = {
             dialect="keras",
             worker="fake",
             library="fake",
-            capabilities=_KERAS3 - {"versions"},
+            capabilities=_KERAS3 - {"versions", "trace"},
         ),
     )
 }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from outvote.core.harm import most_harmful_first
+from outvote.report.causes import place_told
 from outvote.report.page import Page, sift_scripts
 from outvote.report.pages import report as comparison
 from outvote.report.pages.check.markdown import known_findings
@@ -73,6 +74,7 @@ def sections(result: dict[str, Any]) -> list[str]:
     rival = result["comparison"]
     return [
         _counts(result),
+        section("Causes", _causes(result)),
         section("Findings", _findings(result)),
         known_findings(result),
         section("Not looked into", table(("looks like", "times"), result["waiting"])),
@@ -92,6 +94,24 @@ def _counts(result: dict[str, Any]) -> str:
         f"{result['tested']} mutants were valid; {result['rounding']} differed by rounding only; "
         f"{result['flaky']} failures did not repeat."
     )
+
+
+def _causes(result: dict[str, Any]) -> list[str]:
+    rows = [
+        (
+            code(cause["cause"]),
+            cause["triage"],
+            cause["symptom"],
+            cause["accused"] or "nobody",
+            place_told(cause["place"]),
+            ", ".join(cause["layers"]),
+            cause["count"],
+            cause["title"],
+        )
+        for cause in result["causes"]
+    ]
+    headings = ("cause", "verdict", "symptom", "accused", "where", "layers", "times", "told by")
+    return table(headings, rows)
 
 
 def _findings(result: dict[str, Any]) -> list[str]:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from outvote.core import explore_protocol as explore
 from outvote.core import protocol as ask
+from outvote.core import trace_protocol as tracing
 from outvote.core import zoo_protocol as zoo
 from outvote.core.arrays import Array
 from outvote.core.dtypes import asks_for
@@ -99,6 +100,8 @@ class KerasWorker:
             ask.AttemptLayer: self.attempt,
             ask.RebuildLayers: self.rebuild,
             ask.TellDefaults: self.defaults,
+            tracing.TraceCalls: self.trace_calls,
+            tracing.ReplayCalls: self.replay_calls,
             explore.OpenExplorer: self.open_explorer,
             explore.PrepareSearch: lambda request: self._explorer.prepare(request),
             explore.SearchSeeds: lambda request: self._explorer.search(request),
@@ -167,6 +170,22 @@ class KerasWorker:
         from outvote.dialects.keras.workers.keras3.ranges import ranges
 
         return ranges(self._context, self._workshop, request)
+
+    def trace_calls(self, request: tracing.TraceCalls) -> tracing.CallsTraced:
+        from outvote.dialects.keras.workers.keras3.trace import trace
+
+        arrays = [self._context.blobs.get(digest) for digest in request.inputs]
+        with self._backend.no_gradients():
+            calls = trace(self._widened(request.model), self._workshop, arrays)
+        return tracing.CallsTraced(calls=calls)
+
+    def replay_calls(self, request: tracing.ReplayCalls) -> tracing.CallsReplayed:
+        from outvote.dialects.keras.workers.keras3.trace import replay
+
+        wide = any(state.dtype == "float64" for call in request.calls for state in call.tensors)
+        self._backend.set_wide(wide)
+        with self._backend.no_gradients():
+            return tracing.CallsReplayed(calls=replay(request.calls))
 
     def save(self, request: ask.Save) -> ask.Saved:
         """A `.keras` file."""
