@@ -59,8 +59,12 @@ def _choice(*values: Any, draw: v.Values | None = None) -> Parameter:
 
 PARAMETERS: Mapping[str, Parameter] = {
     # Shapes of windows and of what comes out.
-    "filters": Parameter("count", v.kept(lambda d: d.channels, v.number(1, 2, 3, 4, 6)), (1, 5, 8)),
-    "units": Parameter("count", v.kept(lambda d: d.channels, v.number(1, 2, 3, 5)), (1, 7, 16)),
+    "filters": Parameter(
+        "count", v.kept(lambda d: d.channels, v.size(2, 4, odd=(1, 3, 6))), (1, 5, 8)
+    ),
+    "units": Parameter(
+        "count", v.kept(lambda d: d.channels, v.size(2, 4, odd=(1, 3, 5))), (1, 7, 16)
+    ),
     "kernel_size": Parameter(
         "sizes",
         lambda d: v.per_axis(
@@ -90,12 +94,12 @@ PARAMETERS: Mapping[str, Parameter] = {
     "cropping": Parameter("shape", v.cropping, (0, 1, 2)),
     "height": Parameter(
         "count",
-        v.kept(lambda d: d.spatial[0], lambda d: int(d.rng.integers(1, d.spatial[0] + 3))),
+        v.kept(lambda d: d.spatial[0], v.size(4, 8, odd=(1, 2, 3, 5, 7, 9))),
         (1, 2, 9),
     ),
     "width": Parameter(
         "count",
-        v.kept(lambda d: d.spatial[-1], lambda d: int(d.rng.integers(1, d.spatial[-1] + 3))),
+        v.kept(lambda d: d.spatial[-1], v.size(4, 8, odd=(1, 2, 3, 5, 7, 9))),
         (1, 2, 9),
     ),
     "dims": Parameter("shape", v.permutation),

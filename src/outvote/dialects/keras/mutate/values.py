@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+_ODD = 0.15  # of the sizes that are drawn
 NESTED = "$layer"  # {"$layer": [kind, parameters]}: a layer as the value of a parameter
 
 
@@ -197,6 +198,14 @@ def output_size(d: Draw) -> Any:
 
 def number(*values: Any) -> Values:
     return lambda d: d.one_of(*values)
+
+
+def size(*usual: int, odd: Sequence[int]) -> Values:
+    """One of a few sizes, so that code compiled for a shape is used again, or now and then another.
+
+    JAX compiles every operation for every shape.
+    """
+    return lambda d: d.one_of(*odd) if d.chance(_ODD) else d.one_of(*usual)
 
 
 flag = number(True, False)
