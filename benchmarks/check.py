@@ -2,11 +2,13 @@
 
     python benchmarks/check.py                       # MobileNetV2 and ResNet50, 64 inputs
     python benchmarks/check.py --size 96 --skip-localisation
+    python benchmarks/check.py --train --size 64 --inputs 8 --models MobileNetV2
 
 For each model: the bare frameworks (a process each, import, load, forward passes with one thread,
 as many at a time as there are cores), then `check` on the same targets with the same inputs.
 Prints wall times, their ratio, the ratio of the forward passes alone, and peak memory. Last, how
-long InceptionResNetV2 with a planted fault takes to localise.
+long InceptionResNetV2 with a planted fault takes to localise. `--train`: the bare frameworks take
+three steps of Adam after the forward passes, and `check` compares training.
 """
 
 from __future__ import annotations
@@ -32,6 +34,7 @@ from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import run_check
 from outvote.core.events import Event
+from outvote.core.lesson import Lesson
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.pool import Pool
 
@@ -61,13 +64,18 @@ if name == "torch":
         forward()
 else:
     forward()
+if len(sys.argv) > 5:
+    y = np.random.default_rng(0).normal(size=model.compute_output_shape(x.shape)).astype("float32")
+    model.compile("adam", "mse", run_eagerly=True)
+    for step in range(3):
+        model.train_on_batch(x[:batch], y[:batch])
 done = time.perf_counter()
 print(json.dumps({"total": done - began, "forward": done - loaded}))
 """
 
 
-def bare(path: Path, data: Path, batch: int) -> tuple[float, dict[str, float]]:
-    """Wall time of the bare frameworks side by side, and each one's forward passes."""
+def bare(path: Path, data: Path, batch: int, train: bool = False) -> tuple[float, dict[str, float]]:
+    """Wall time of the bare frameworks side by side, and each one's passes."""
 
     def one(name: str) -> float:
         env = {
@@ -78,6 +86,7 @@ def bare(path: Path, data: Path, batch: int) -> tuple[float, dict[str, float]]:
             "XLA_FLAGS": "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1",
         }
         command = [sys.executable, "-c", _BARE, name, str(path), str(data), str(batch)]
+        command += ["train"] * train
         done = subprocess.run(command, env=env, check=True, capture_output=True, text=True)
         return float(json.loads(done.stdout.splitlines()[-1])["forward"])
 
@@ -103,14 +112,17 @@ class Phases:
         pass
 
 
-def timed_check(path: Path, data: Path | None, planted: bool) -> tuple[Checked, float, Phases]:
+def timed_check(
+    path: Path, data: Path | None, planted: bool, train: bool = False
+) -> tuple[Checked, float, Phases]:
     targets = [BUILT_IN[name] for name in TARGETS]
     if planted:
         targets[0] = replace(targets[0], name="planted", setup=FAULT)
     phases = Phases()
     began = time.monotonic()
     count = None if data else 2
-    checked = run_check(Job(path, tuple(targets), data=data, count=count), phases)
+    lesson = Lesson({"class_name": "adam"}) if train else None
+    checked = run_check(Job(path, tuple(targets), data=data, count=count, lesson=lesson), phases)
     return checked, time.monotonic() - began, phases
 
 
@@ -120,6 +132,7 @@ def main() -> None:
     parser.add_argument("--inputs", type=int, default=64)
     parser.add_argument("--models", nargs="*", default=["MobileNetV2", "ResNet50"])
     parser.add_argument("--skip-localisation", action="store_true")
+    parser.add_argument("--train", action="store_true", help="three steps of training, too")
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()) / "outvote-apps")
     options = parser.parse_args()
     data = options.folder / "check-inputs.npz"
@@ -129,8 +142,8 @@ def main() -> None:
     np.savez(data, x=rng.normal(size=shape).astype("float32"))
     for name in options.models:
         path = build(name, options.folder, options.size)
-        wall, forward = bare(path, data, 32)
-        checked, total, phases = timed_check(path, data, planted=False)
+        wall, forward = bare(path, data, 32, options.train)
+        checked, total, phases = timed_check(path, data, planted=False, train=options.train)
         runs = {name: run.seconds for name, run in checked.runs.items()}
         print(f"{name}, {options.inputs} inputs of {options.size}x{options.size}")
         told = ", ".join(f"{k} {v:.1f}" for k, v in forward.items())
@@ -141,9 +154,12 @@ def main() -> None:
             f"  phases of check: {', '.join(f'{k} {v:.1f}' for k, v in phases.seconds.items())} s"
         )
         print(f"  RATIO of wall times: {total / wall:.2f}")
+        if options.train:
+            _memory(checked)
+            continue
         print(f"  ratio of forward passes: {sum(runs.values()) / sum(forward.values()):.2f}")
         _memory(checked)
-    if not options.skip_localisation:
+    if not options.skip_localisation and not options.train:
         path = build("InceptionResNetV2", options.folder, options.size)
         checked, total, phases = timed_check(path, None, planted=True)
         first = checked.findings[0] if checked.findings else None

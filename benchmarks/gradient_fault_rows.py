@@ -87,7 +87,7 @@ FAULTS: tuple[GradientFault, ...] = (
     GradientFault("adam_epsilon_inside", "jax", "optimiser", "", _PLAIN),
     GradientFault("adam_epsilon_torch", "torch", "optimiser", "", _PLAIN),
     GradientFault("decay_without_rate", "jax", "decay", "", _PLAIN, "", "AdamW", _ADAMW),
-    GradientFault("decay_after", "tensorflow", "decay", "", _PLAIN, "", "AdamW", _ADAMW),
+    GradientFault("decay_after", "jax", "decay", "", _PLAIN, "", "AdamW", _ADAMW),
     GradientFault("clip_sum", "torch", "clipping", "", _PLAIN, "", "SGD", {"clipnorm": 0.01}),
     GradientFault(
         "clip_one_side", "tensorflow", "clipping", "", _PLAIN, "", "SGD", {"clipvalue": 0.01}
@@ -123,7 +123,6 @@ FAULTS: tuple[GradientFault, ...] = (
     GradientFault(
         "rnn_detached", "torch", "gradient", "SimpleRNN", _chain(_LINE, "layers.SimpleRNN(3)")
     ),
-    GradientFault("gru_detached", "jax", "gradient", "GRU", _chain(_LINE, "layers.GRU(3)")),
     GradientFault("masked_nan", "tensorflow", "gradient", "ELU", _chain(_LINE, "layers.ELU()")),
     GradientFault(
         "max_pool_spread", "torch", "gradient", "MaxPooling2D",

@@ -101,6 +101,7 @@ def judge(tmp_path: Path) -> Callable[..., StageVerdict]:
         third: Given | None = None,
         x: Array = POINT,
         update: bool = False,
+        whole: bool = False,
         **more: Any,
     ) -> StageVerdict:
         given = dict(zip(NAMES, (first, second or first, third or first), strict=True))
@@ -111,7 +112,7 @@ def judge(tmp_path: Path) -> Callable[..., StageVerdict]:
         part = "weights" if update else "gradient"
         seen = observe(bench, done, part)
         assert seen.kind is not None, "targets agree: nothing is decided"
-        return decide_stage(StageInquiry(bench, done, part, seen))
+        return decide_stage(StageInquiry(bench, done, part, seen, whole=whole))
 
     return judged
 
@@ -250,6 +251,25 @@ def test_who_is_hardly_farther_than_an_excused_one_is_no_worse(
     )
     assert said.triage == triage
     assert said.wrong == (("tensorflow",) if triage == "bug" else ())
+
+
+@pytest.mark.parametrize(("times", "triage"), [(0.9, "precision"), (1.1, "bug")])
+def test_rounding_of_many_layers_adds_up_to_a_border(
+    judge: Judge, times: float, triage: str
+) -> None:
+    factor = 1 + times * LOST_DIGITS * LIMIT
+    off: Given = lambda x, c: (square(x, c) * x.dtype.type(factor)).astype(x.dtype)  # noqa: E731
+    said = judge(np.square, square, third=off, whole=True)
+    assert (said.triage, said.row) == (
+        triage,
+        "stage-adds-up" if triage == "precision" else "gradient-wrong",
+    )
+    assert judge(np.square, square, third=off).triage == "bug"
+
+
+def test_nobody_is_accused_where_none_is_right(judge: Judge) -> None:
+    said = judge(np.square, lambda x, c: x * c, third=lambda x, c: 3 * x * c)
+    assert (said.triage, said.wrong, said.row) == ("unknown", (), "stage-none-right")
 
 
 def test_two_libraries_must_agree_in_float64(judge: Judge) -> None:

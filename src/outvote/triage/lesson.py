@@ -19,6 +19,7 @@ from outvote.bench.reader import choose_reference
 from outvote.core.arrays import Array
 from outvote.core.cuts import one_layer
 from outvote.core.dialect import dialect
+from outvote.core.errors import UsageError
 from outvote.core.exercises import Drill, Exercise, Pull, Update
 from outvote.core.lesson import Lesson
 from outvote.core.model import Input, Layer, Model, Ref
@@ -96,6 +97,12 @@ class LessonCheck:
             self.model, self.inputs, loss=self.loss, truth=self.truth, penalty=self._regularised
         )
         done = do(self.bench, whole, self.names)
+        if not done.replies or not done.names("gradient"):
+            told = "; ".join(f"{n}: {run.message[:200]}" for n, run in done.failures.items())
+            raise UsageError(
+                "--train: there is nothing to compare, for no target gives a gradient of the "
+                f"model ({told or 'it has no weights that are learned, and no inputs of floats'})"
+            )
         apart = [part for part in whole.parts if not self._agree(done, part)]
         if done.failures or apart or self.every_layer:
             self._localise(done, apart)
@@ -240,7 +247,8 @@ class LessonCheck:
         seen = observe(self.bench, done, part, whole=True)
         if seen.kind is not None:
             stage = {"value": "loss"}.get(part, part)
-            self._tell(done, part, seen, stage, f"the {stage} of the whole model", None)
+            place = f"the {stage} of the whole model"
+            self._tell(done, part, seen, stage, place, None, whole=True)
 
     # What is made of the gradients.
 
@@ -331,11 +339,12 @@ class LessonCheck:
         stage: str,
         place: str,
         layer: Layer | None,
+        whole: bool = False,
     ) -> Finding | None:
         """The finding of a stage; None where its cause is told already."""
         kind = layer.kind if layer else None
-        verdict = decide_stage(StageInquiry(self.bench, done, part, seen, kind))
-        if verdict.triage != "precision" and self.minimise:
+        verdict = decide_stage(StageInquiry(self.bench, done, part, seen, kind, whole))
+        if verdict.triage != "precision" and self.minimise and not whole:
             done, seen, verdict = self._small(done, part, seen, kind, verdict)
         accused = verdict.wrong[0] if verdict.wrong else None
         far = seen.distance if math.isfinite(seen.distance) else None

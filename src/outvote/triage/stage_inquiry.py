@@ -38,6 +38,7 @@ class StageInquiry:
     part: str
     seen: Observation
     kind: str | None = None  # of the layer, whose kernels may be another library's
+    whole: bool = False  # of a whole model, none of whose stages differs alone
 
     @property
     def failed(self) -> bool:
@@ -259,6 +260,16 @@ class StageInquiry:
     def expected(self) -> Outputs | None:
         """What would be right, as far as float64 gives it."""
         return self.wide[self.right_in_float64[0]] if self.right_in_float64 else None
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether rounding of many layers may come to as much."""
+        numbers = self.seen.kind == "inconsistency"
+        return self.whole and numbers and self.seen.gap.times < LOST_DIGITS
+
+    @property
+    def all_wrong(self) -> bool:
+        return bool(self.wrong) and len(self.wrong) == len(self.seen.outputs)
 
     @property
     def wrong(self) -> tuple[str, ...]:

@@ -115,6 +115,14 @@ STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
         "{vote}.",
     ),
     DecisionRow(
+        "stage-adds-up",
+        "of a whole model, none of whose stages differs alone, numbers are apart by less than "
+        f"{LOST_DIGITS:.3g} times what rounding explains",
+        lambda q: q.adds_up,
+        "precision",
+        "No stage alone differs: small differences of single layers add up.",
+    ),
+    DecisionRow(
         "gradient-missing",
         "a library gives no gradient where central differences are not zero",
         lambda q: bool(q.without_gradient),
@@ -163,6 +171,13 @@ STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
         lambda q: bool(q.far) and not q.wrong,
         "precision",
         "{evidence} In float64 it vanishes.",
+    ),
+    DecisionRow(
+        "stage-none-right",
+        "all are farther from the right answer than rounding explains, and none by lost digits",
+        lambda q: q.all_wrong,
+        "unknown",
+        "{evidence} None gives that. {vote}.",
     ),
     DecisionRow(
         "gradient-wrong",
