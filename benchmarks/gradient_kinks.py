@@ -30,10 +30,10 @@ from outvote.triage.stage_verdict import decide_stage
 TARGETS = {name: BUILT_IN[name] for name in ("tensorflow", "jax", "torch")}
 _ACTIVATIONS: dict[str, tuple[float, ...]] = {
     "relu": (0.0,), "relu6": (0.0, 6.0), "leaky_relu": (0.0,), "elu": (0.0,), "selu": (0.0,),
-    "celu": (0.0,), "softsign": (0.0,), "hard_sigmoid": (-3.0, 3.0), "hard_silu": (-3.0, 3.0),
+    "softsign": (0.0,), "hard_sigmoid": (-3.0, 3.0), "hard_silu": (-3.0, 3.0),
     "hard_tanh": (-1.0, 1.0), "hard_shrink": (-0.5, 0.5), "soft_shrink": (-0.5, 0.5),
-    "sparse_plus": (-1.0, 1.0), "sparse_sigmoid": (-1.0, 1.0), "threshold": (0.0,),
-    "squareplus": (0.0,), "log_sigmoid": (0.0,), "sparsemax": (0.0,),
+    "sparse_plus": (-1.0, 1.0), "sparse_sigmoid": (-1.0, 1.0), "squareplus": (0.0,),
+    "log_sigmoid": (0.0,), "sparsemax": (0.0,),
 }  # fmt: skip
 _LAYERS: tuple[tuple[str, dict[str, Any], tuple[float, ...]], ...] = (
     ("ReLU", {"max_value": 2.0}, (0.0, 2.0)),
@@ -42,7 +42,6 @@ _LAYERS: tuple[tuple[str, dict[str, Any], tuple[float, ...]], ...] = (
     ("LeakyReLU", {}, (0.0,)),
     ("ELU", {}, (0.0,)),
     ("Softmax", {}, (0.0, 1.0)),
-    ("UnitNormalization", {}, (0.0,)),
 )
 _POOLS = (
     ("MaxPooling1D", (4, 2)),

@@ -71,6 +71,12 @@ def test_a_root_at_its_end_grows_without_end_on_the_side_that_there_is() -> None
     assert not found.holds(1.0, 0.0)
 
 
+def test_a_slope_that_grows_alike_on_both_sides_has_no_end_either() -> None:
+    found = slope(lambda x: math.copysign(abs(x) ** 0.25, x), 0.0)
+    assert found.holds(math.inf, 0.0)
+    assert not found.holds(1.0, 0.0)
+
+
 def test_one_side_decides_where_the_other_is_not_defined() -> None:
     found = slope(lambda x: x * sqrt(x) + x if x >= 0 else math.nan, 0.0)
     assert found.holds(1.0, 0.0)

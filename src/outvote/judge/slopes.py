@@ -92,7 +92,8 @@ def slope_of(
         return sides[0]
     with np.errstate(invalid="ignore"):
         jump, central = np.abs(right - left), _limit((right + left) / 2, noise)
-    if _stays(jump, noise):
+    unbounded = any(math.isinf(end) for side in sides for end in (side.low, side.high))
+    if unbounded or _stays(jump, noise):
         return Slope(
             min(side.low for side in sides),
             max(side.high for side in sides),
