@@ -192,6 +192,23 @@ def test_a_module_is_checked_from_python() -> None:
     result = outvote.check(ConvNet(), x, targets=["torch:eager", "torch:decomposed"])
     assert result.data["verdict"] == "consistent"
     assert result.data["data"]["instances"] == 3
+    ran = {target["name"]: target["outcome"] for target in result.data["targets"]}
+    assert ran == {"torch:eager": "ok", "torch:decomposed": "ok", "torch:module": "ok"}
+
+
+class OtherwiseExported(nn.Module):
+    """What Python decides when it is exported is not what it decides when it runs."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.sin(x) * (1.0 if torch.compiler.is_compiling() else 1.5)
+
+
+def test_a_module_is_held_against_what_was_exported_of_it() -> None:
+    x = np.random.default_rng(0).normal(size=(2, 3)).astype(np.float32)
+    result = outvote.check(OtherwiseExported(), x, targets=["torch:eager", "torch:decomposed"])
+    (finding,) = result.data["findings"]
+    assert "torch:module" in finding["title"]
+    assert finding["triage"] == "unknown"  # whether the program or the module is meant
 
 
 def test_what_decompositions_keep_whole_is_not_their_own_vote() -> None:

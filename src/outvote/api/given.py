@@ -13,6 +13,7 @@ from outvote.core.case import load_data
 from outvote.core.dialect import dialects
 from outvote.core.errors import UsageError
 from outvote.core.files import save_npz
+from outvote.core.target import Target
 
 ARRAYS = "arrays"  # the source of what was not read from a file of the user's
 Inputs = Array | Sequence[Array] | Mapping[str, Array] | str | Path
@@ -36,6 +37,12 @@ def as_file(model: Any, folder: Path, name: str = "model", inputs: Inputs | None
         "expected a Keras model or the path of a model file, or a PyTorch module; "
         f"received {type(model).__name__}"
     )
+
+
+def itself(path: Path) -> tuple[Target, ...]:
+    """A live model that was saved there, as a target of its own, where its dialect offers that."""
+    found = [wing.live.itself(path) for wing in dialects() if wing.live is not None]
+    return tuple(target for target in found if target is not None)
 
 
 def _read(inputs: Inputs | None) -> list[Array]:

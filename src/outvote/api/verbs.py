@@ -8,6 +8,7 @@ written. `progress` shows how far the work is: by default in notebooks only.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Unpack
 
@@ -15,7 +16,7 @@ import numpy as np
 
 from outvote import commands
 from outvote.api.asked import job_asked
-from outvote.api.given import ARRAYS, Inputs, as_data, as_file, as_files
+from outvote.api.given import ARRAYS, Inputs, as_data, as_file, as_files, itself
 from outvote.api.options import (
     BisectOptions,
     CheckOptions,
@@ -50,7 +51,9 @@ def check(
     """
     with OwnedFolder() as folder:
         files = {"model": as_file(model, folder, inputs=x), "data": as_data(x, y, folder)}
-        return _done("check", job_asked("check", **files, **options), progress, files["data"])
+        job = job_asked("check", **files, **options)
+        job = replace(job, targets=(*job.targets, *itself(Path(job.model))))
+        return _done("check", job, progress, files["data"])
 
 
 def localize(

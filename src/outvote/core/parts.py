@@ -54,6 +54,10 @@ class Live(Protocol):
         """The model that calls it with tensors like these, saved; None: not of this dialect."""
         ...
 
+    def itself(self, path: Path) -> Target | None:
+        """What was saved there, as a target that is compared too; None: workers load it anyway."""
+        ...
+
 
 class Recipe(Protocol):
     """How an environment that needs more than a list of requirements is installed."""

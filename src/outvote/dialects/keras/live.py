@@ -12,6 +12,7 @@ from typing import Any
 
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
+from outvote.core.target import Target
 
 
 def saved_call(live: Any, inputs: Sequence[Array], path: Path) -> Path | None:
@@ -44,3 +45,8 @@ def _is_of_torch(keras: Any, live: Any) -> bool:
 
 def _name(live: Any) -> str:
     return str(getattr(live, "__qualname__", type(live).__name__))
+
+
+def itself(path: Path) -> Target | None:
+    """None: workers of Keras load what was saved as it is."""
+    return None

@@ -15,6 +15,8 @@ from typing import Any
 
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
+from outvote.core.target import Target
+from outvote.dialects.torch_export.nouns.module import ANSWERS, SUFFIX, ModuleAnswers
 
 # What PyTorch says where it cannot export, and what that means.
 _REASONS = (
@@ -52,11 +54,40 @@ def saved_call(live: Any, inputs: Sequence[Array], path: Path) -> Path | None:
     live.eval()
     try:
         program = _program(torch, live, tuple(torch.as_tensor(array) for array in inputs))
+        answers = _answers(torch, live, inputs)
     finally:
         live.train(was_training)
     file = path.with_suffix(".pt2")
     torch.export.save(program, file)
+    answers.write(file.with_suffix(SUFFIX))
     return file
+
+
+def itself(path: Path) -> Target | None:
+    """The module that this program was exported from, as a target; None where it is not known."""
+    answers = path.with_suffix(SUFFIX)
+    if not answers.exists():
+        return None
+    return Target(
+        "torch:module",
+        dialect="torch_export",
+        worker="module",
+        library="torch",
+        packages=("torch",),
+        package="torch",
+        env={ANSWERS: str(answers)},
+    )
+
+
+def _answers(torch: Any, module: Any, inputs: Sequence[Array]) -> ModuleAnswers:
+    """What the module gives, tensors alone, on tensors of its own: it may write over them."""
+    torch.manual_seed(0)  # as workers do
+    with torch.no_grad():
+        given = module(*(torch.tensor(array) for array in inputs))
+    found = [leaf for leaf in torch.utils._pytree.tree_leaves(given) if torch.is_tensor(leaf)]
+    types = [str(tensor.dtype).removeprefix("torch.") for tensor in found]
+    plain = [t.float() if t.dtype == torch.bfloat16 else t for t in found]
+    return ModuleAnswers(inputs, [tensor.detach().cpu().numpy() for tensor in plain], types)
 
 
 def _is_of_keras(live: Any) -> bool:

@@ -147,9 +147,15 @@ def helpers(targets: Iterable[Target]) -> list[Target]:
 
 
 def reading_order(target: Target) -> tuple[Any, ...]:
-    """Who runs here, is as it was released, and starts quickest."""
+    """Who can, runs here, is as it was released, and starts quickest."""
     elsewhere = bool(target.requirements) or target.python is not None
-    return (elsewhere, target.setup is not None, target.name != _READER, target.name)
+    return (
+        not target.can("read"),
+        elsewhere,
+        target.setup is not None,
+        target.name != _READER,
+        target.name,
+    )
 
 
 def probe() -> tuple[Model, list[Array], Array]:
