@@ -19,8 +19,9 @@ import pytest
 
 from conftest import write_fake_data, write_fake_model
 from outvote.core.errors import UsageError
-from outvote.core.events import MutantsTested, Started
+from outvote.core.events import Broken, MutantsTested, Started
 from outvote.store import facts
+from outvote.store.owner import this_process
 from outvote.store.queries import asked as questions_to
 from outvote.store.store import FILE, Store
 from served import Served, asked, checked, serving
@@ -110,6 +111,34 @@ def test_addresses_that_lead_outside_are_refused(served: Served, root: Path) -> 
     assert served.get(f"{finding}/file/model.onnx")[0] == 404
     link.unlink()
     assert served.get(f"{finding}/file/repro.py")[0] == 200
+
+
+def test_the_page_of_a_campaign_on_a_cluster_tells_what_each_crew_does(
+    served: Served, root: Path
+) -> None:
+    folder = root / "fleet"
+    folder.mkdir()
+    crew = {"node": "<b>n1</b>", "since": time.time() - 3, "tested": 1234}
+    with closing(Store(folder, create=True)) as store:
+        store.note(facts.JOB, {"strategy": "random", "targets": ["a", "b"]})
+        store.note(facts.STATE, {"tallies": {}})
+        store.note(facts.OWNER, this_process())
+        store.begin(Started("fuzz"))
+        told = [
+            {"crew": 1, "doing": "attempt", "numbers": [48, 41, 45], **crew},
+            {"crew": 2, "doing": "look", "numbers": [7], **crew},
+            {"crew": 3, "doing": "starting", "numbers": [], **crew, "node": ""},
+        ]
+        store.note(facts.CREWS, told)
+    page = served.get(f"at/{key_of(served, 'fleet')}")[1]
+    assert "<td>runs 41 to 48</td>" in page
+    assert "<td>looks into 7</td>" in page
+    assert "<td>starts its targets </td>" in page
+    assert "&lt;b&gt;n1&lt;/b&gt;" in page
+    assert "1,234" in page
+    with closing(Store(folder, create=False)) as store:
+        store.tell(Broken(""))
+    assert "<h2>Crews</h2>" not in served.get(f"at/{key_of(served, 'fleet')}")[1]
 
 
 def test_a_folder_that_cannot_be_read_says_so(served: Served) -> None:

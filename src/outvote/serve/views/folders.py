@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import signal
+import time
 from collections.abc import Mapping
 from contextlib import closing
 from typing import Any
@@ -110,6 +111,7 @@ def _campaign(desk: Desk, track: Track, store: Queries) -> dict[str, Any]:
             }
             for name in track.targets
         ],
+        "crews": _crews(store.fact(facts.CREWS)),
         "rules": _rules(store.inside(facts.STATE, "tallies"), found),
         "arms": store.inside(facts.STATE, "arms"),
         "by_accused": desk.shelf.causes.counts("accused", key),
@@ -119,6 +121,38 @@ def _campaign(desk: Desk, track: Track, store: Queries) -> dict[str, Any]:
         "newest": store.newest(8),
         "resume": shlex.join(["outvote", *_resumption(track, store)]),
     }
+
+
+_DEEDS = {  # what a crew of a cluster is asked to do, as the driver notes it
+    "starting": "starts its targets",
+    "waiting": "waits",
+    "opening": "runs the seeds",
+    "make": "makes",
+    "attempt": "runs",
+    "look": "looks into",
+    "settle": "tidies up after a generation",
+}
+
+
+def _crews(noted: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What each crew of a cluster does now, and since when."""
+    return [
+        {
+            **crew,
+            "deed": _DEEDS.get(crew["doing"], crew["doing"]),
+            "mutants": _span(crew["numbers"]),
+            "seconds": max(0.0, time.time() - crew["since"]),
+        }
+        for crew in noted
+    ]
+
+
+def _span(numbers: list[int]) -> str:
+    """Of mutants that were given out together: 41 to 48, or some between."""
+    if not numbers:
+        return ""
+    first, last = min(numbers), max(numbers)
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def _rules(

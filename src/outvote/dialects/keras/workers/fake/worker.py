@@ -266,6 +266,12 @@ def _exit(outputs: list[Array]) -> list[Array]:
     os._exit(3)
 
 
+def _wait(outputs: list[Array]) -> list[Array]:
+    """As long as a small model takes a real target, without a processor."""
+    time.sleep(0.05)
+    return outputs
+
+
 def _flood(outputs: list[Array]) -> list[Array]:
     for _ in range(2000):
         os.write(1, b"flood " * 10_000)
@@ -407,6 +413,7 @@ MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
     "brood": _brood,
     "complex": lambda outputs: [o.astype(np.complex64) for o in outputs],
     "text": lambda outputs: [o.astype(str).astype(object) for o in outputs],
+    "wait": _wait,
     "slow": _slow,
     "slower": _ever_slower(),
     "leak": _leaking(),
