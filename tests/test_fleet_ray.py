@@ -18,11 +18,16 @@ import pytest
 from conftest import DRIVER, fake
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.progress import Progress
+from outvote.commands.check.job import Job as CheckJob
+from outvote.commands.check.run import run as run_check
 from outvote.commands.fuzz.run import on_cluster, replay, resume, start
 from outvote.core.errors import UsageError
+from outvote.core.protocol import File, Read
 from outvote.core.target import Target
 from outvote.fleet.address import Address
 from outvote.fleet.cluster import QUIET
+from outvote.fleet.fleet import pool_on
+from outvote.run.process import Limits
 from outvote.store.store import Store
 from test_fleet import lasting
 
@@ -54,8 +59,9 @@ def cluster() -> Iterator[Any]:
         made.shutdown()
 
 
-def crews_of(root: psutil.Process) -> list[psutil.Process]:
-    return [p for p in root.children(recursive=True) if p.name().startswith("ray::CrewHost")]
+def processes(root: psutil.Process, name: str) -> list[psutil.Process]:
+    """Those of actors of a class; the system keeps 15 letters of a name."""
+    return [p for p in root.children(recursive=True) if p.name().startswith(name[:15])]
 
 
 def numbers_in(folder: Path) -> list[int]:
@@ -78,7 +84,7 @@ def test_crews_and_nodes_die_and_join_and_every_mutant_is_there_once(
             act()
 
     def shoot() -> None:
-        os.kill(crews_of(psutil.Process())[0].pid, signal.SIGKILL)
+        os.kill(processes(psutil.Process(), "ray::CrewHost")[0].pid, signal.SIGKILL)
 
     def watch(progress: Progress) -> None:
         if progress.tested >= 40:
@@ -143,6 +149,33 @@ def test_stopped_there_killed_there_and_ended_here(
     assert known <= {finding["fingerprint"] for finding in result["findings"]}
     replay(out, tmp_path / "again", TARGETS)
     assert lasting(tmp_path / "again") == lasting(out)
+
+
+def test_a_check_on_nodes_says_what_it_says_here(
+    fake_model: Path, fake_data: Path, tmp_path: Path, cluster: Any
+) -> None:
+    """Weights, inputs and the proof's model travel; a host that is shot is replaced."""
+    targets = (fake("a"), fake("b"), fake("bad", "lie:d2"))
+
+    def told(cluster: Address | None, out: Path) -> Any:
+        job = CheckJob(fake_model, targets, data=fake_data, out=out, confirm=1, cluster=cluster)
+        (finding,) = run_check(job)["findings"]
+        keys = ("fingerprint", "accused", "layer", "triage", "distance")
+        files = sorted(path.name for path in (out / "findings").rglob("*"))
+        return {key: finding[key] for key in keys}, files
+
+    there = Address(head=cluster.address)
+    assert told(there, tmp_path / "there") == told(None, tmp_path / "here")
+
+    with pool_on(there, targets[:1], limits=Limits()) as pool:
+        digest = pool.blobs.put_file(fake_model)
+        read = Read(file=File("model.json", digest))
+        first = pool.ask("a", read)
+        os.kill(processes(psutil.Process(), "ray::TargetHost")[0].pid, signal.SIGKILL)
+        again = pool.ask("a", read)
+        assert again.reply.model == first.reply.model
+        weight = again.reply.model.layer("d1").weights[0]
+        assert pool.blobs.get(weight.digest).shape == weight.shape
 
 
 def test_a_target_that_does_not_start_there_is_said_in_one_sentence(

@@ -130,7 +130,9 @@ def test_the_page_of_a_campaign_on_a_cluster_tells_what_each_crew_does(
             {"crew": 3, "doing": "starting", "numbers": [], **crew, "node": ""},
         ]
         store.note(facts.CREWS, told)
-    page = served.get(f"at/{key_of(served, 'fleet')}")[1]
+    until(lambda: ">fleet</a>" in served.get()[1], "it is not listed")
+    at = f"at/{key_of(served, 'fleet')}"
+    page = served.get(at)[1]
     assert "<td>runs 41 to 48</td>" in page
     assert "<td>looks into 7</td>" in page
     assert "<td>starts its targets </td>" in page
@@ -138,7 +140,7 @@ def test_the_page_of_a_campaign_on_a_cluster_tells_what_each_crew_does(
     assert "1,234" in page
     with closing(Store(folder, create=False)) as store:
         store.tell(Broken(""))
-    assert "<h2>Crews</h2>" not in served.get(f"at/{key_of(served, 'fleet')}")[1]
+    until(lambda: "<h2>Crews</h2>" not in served.get(at)[1], "crews stay when it has ended")
 
 
 def test_a_folder_that_cannot_be_read_says_so(served: Served) -> None:

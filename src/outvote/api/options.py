@@ -44,6 +44,7 @@ class CheckOptions(_Worker, total=False):
     batch_size: int
     seed: int
     jobs: int
+    cluster: str
     known: PathLike
     fail_on: str
     baseline: PathLike

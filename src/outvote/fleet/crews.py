@@ -29,7 +29,8 @@ _LOOK = 1.0  # seconds between two looks at who is there
 _NOTE = 0.5  # seconds between two notes of what crews do
 _COUNT = 5.0  # seconds between two counts of a cluster's nodes
 _MOST_DEATHS = 5  # of crews with the same order, before it is called deadly
-_MOST_FAILURES = 3  # of crews that never were ready, one after the other
+_MOST_FAILURES = 3  # of crews that never were ready, before any was
+_LONGEST = 30.0  # seconds between two tries to have another crew
 
 
 @dataclass
@@ -111,7 +112,8 @@ class RayCrews:
         self._versions: Any = None  # of all libraries, as the first crew has them
         self._known: set[str] = set()
         self._number = 0
-        self._failures = 0
+        self._failures = 0  # crews that died before they were ready, one after the other
+        self._not_before = float("-inf")  # seconds of the clock: until then none is tried
         self._refused = 0  # crews that are not like the first
         self._counted, self._room = float("-inf"), 0
         self._noted = float("-inf")
@@ -180,6 +182,8 @@ class RayCrews:
 
     def _enlist(self) -> None:
         """As many crews as there is room for; Ray places them as soon as it can."""
+        if time.monotonic() < self._not_before:
+            return
         for _ in range(self._wanted() - self._refused - len(self._members)):
             self._number += 1
             actor = self._host.remote()
@@ -204,15 +208,20 @@ class RayCrews:
         member.is_ready, member.node = True, arrival.node
         self._failures = 0
         self._versions = self._versions or arrival.versions
-        if arrival.versions != self._versions:
-            self._refused += 1  # its votes would be those of other libraries
-            self._dismiss(member)
+        if arrival.versions != self._versions:  # its votes would be those of other libraries
+            self._refuse(member)
+
+    def _refuse(self, member: RemoteCrew) -> None:
+        """A crew that is not like the first: there is one less."""
+        self._refused += 1
+        self._dismiss(member)
 
     def _bury(self, member: RemoteCrew, reason: str) -> None:
         """A crew that died: another one takes what it had."""
         if not member.is_ready:
             self._failures += 1
-            if self._failures >= _MOST_FAILURES:
+            self._not_before = time.monotonic() + min(_LONGEST, 2.0**self._failures / 2)
+            if self._failures >= _MOST_FAILURES and self._versions is None:
                 raise UsageError(f"crews died before they were ready: {reason}")
         task = member.task
         self._dismiss(member)
@@ -271,7 +280,13 @@ class RayCrews:
     def _heard(self, member: RemoteCrew) -> bool:
         """Take what a crew answers; True when its brood has ended with it."""
         task, ref, member.ref = member.task, member.ref, None
-        found, reason = self._got(ref)
+        try:
+            found, reason = self._got(ref)
+        except UsageError:
+            if member.is_ready or self._versions is None:
+                raise
+            self._refuse(member)
+            return False
         if found is None:
             self._bury(member, reason)
             return False

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from outvote.campaign.job import FuzzJob
 from outvote.core.errors import UsageError
+from outvote.core.target import Target
 from outvote.fleet.address import Address
 from outvote.fleet.cluster import joined
 from outvote.fleet.crews import Note, RayCrews
 from outvote.fleet.needs import Needs
+from outvote.fleet.pool import FleetPool
+
+
+@contextmanager
+def pool_on(address: Address, targets: Sequence[Target], **more: Any) -> Iterator[FleetPool]:
+    """A pool whose workers are there as long as the block runs."""
+    needs = Needs.of(targets, None, None)
+    with joined(address, needs) as ray, FleetPool(ray, targets, **more) as pool:
+        yield pool
 
 
 @contextmanager

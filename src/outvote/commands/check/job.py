@@ -10,6 +10,7 @@ from outvote.core.arrays import Array
 from outvote.core.lesson import Lesson
 from outvote.core.target import Target
 from outvote.findings.gate import STRICT, Gate
+from outvote.fleet.address import Address
 from outvote.judge.compare import Settings
 from outvote.run.process import Limits
 
@@ -41,3 +42,4 @@ class Job:
     lesson: Lesson | None = None  # training is compared, too
     out: Path | None = None  # where the reports go
     gate: Gate = STRICT  # what fails the run
+    cluster: Address | None = None  # over which targets are spread; None: all run here

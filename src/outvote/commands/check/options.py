@@ -34,6 +34,8 @@ examples:
       one target held against itself: batches, masks, formats, types, saved and loaded
   outvote check model.keras --train --optimizer adamw --steps 3
       loss, gradients of every layer, and three steps of training (docs/training.md)
+  outvote check model.keras --targets tensorflow,jax,torch --cluster auto
+      each target on the node of a Ray cluster that has room for it (docs/cluster.md)
   outvote check model.keras --known known.toml --fail-on bug
       in CI: exit 1 only for bugs that known.toml does not list (docs/gate.md)
 """
@@ -86,6 +88,7 @@ def add(commands: Any) -> None:
     blocks.add_batch_size(parser, 32)
     blocks.add_seed(parser)
     blocks.add_jobs(parser)
+    blocks.add_cluster(parser, "spread targets over the nodes of a Ray cluster (docs/cluster.md)")
     blocks.add_quiet(parser)
     blocks.add_known(parser)
     blocks.add_fail_on(parser)
@@ -201,6 +204,7 @@ def job_of(options: argparse.Namespace) -> Job:
         batch_size=options.batch_size,
         seed=options.seed,
         jobs=options.jobs,
+        cluster=blocks.cluster_of(options),
         links=tuple(options.find_links),
         every_layer=options.every_layer,
         oracle=options.oracle or "",

@@ -32,6 +32,7 @@ from outvote.core.target import Run, Target
 from outvote.findings.blame import Blame, amplified_rounding
 from outvote.findings.evidence import write_evidence
 from outvote.findings.finding import Finding
+from outvote.fleet.fleet import pool_on
 from outvote.judge.compare import Comparison, compare_all, pairs_of
 from outvote.judge.distances import spread
 from outvote.judge.precision import coarser
@@ -61,14 +62,15 @@ def run_check(
 ) -> Checked:
     """Do the job with workers of its own; where a folder is given, it gets the evidence."""
     inspect(job.model, job.weights)
+    everyone = [*job.targets, *helpers(job.targets)]
+    means: dict[str, Any] = {
+        "limits": job.limits, "custom": job.custom, "allow_code": job.allow_code
+    }  # fmt: skip
+    if job.cluster is not None:  # environments are built where the targets run
+        with pool_on(job.cluster, everyone, links=job.links, **means) as there:
+            return check_in(there, job, watch, out)
     job = replace(job, targets=provide(job.targets, job.links, announce))
-    with LocalPool(
-        [*job.targets, *helpers(job.targets)],
-        limits=job.limits,
-        custom=job.custom,
-        allow_code=job.allow_code,
-        jobs=job.jobs,
-    ) as pool:
+    with LocalPool([*job.targets, *helpers(job.targets)], jobs=job.jobs, **means) as pool:
         return check_in(pool, job, watch, out)
 
 
