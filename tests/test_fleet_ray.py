@@ -30,6 +30,7 @@ from outvote.fleet.fleet import pool_on
 from outvote.run.process import Limits
 from outvote.store.store import Store
 from test_fleet import lasting
+from test_fuzz_fake import count_of
 
 pytestmark = pytest.mark.frameworks
 
@@ -109,10 +110,6 @@ def test_crews_and_nodes_die_and_join_and_every_mutant_is_there_once(
     assert lasting(tmp_path / "one") == lasting(tmp_path / "many")
 
 
-def stored(folder: Path) -> int:
-    return len(numbers_in(folder)) if (folder / "outvote.db").exists() else 0
-
-
 def test_stopped_there_killed_there_and_ended_here(
     cluster: Any, fake_model: Path, fake_data: Path, tmp_path: Path
 ) -> None:
@@ -130,14 +127,14 @@ def test_stopped_there_killed_there_and_ended_here(
         """A driver of its own that gets a signal when so many are stored."""
         command = [sys.executable, DRIVER, "fuzz", *options, "--budget", "4000", *there]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, text=True) as driver:
-            while stored(out) < mutants:
+            while count_of("mutants", out) < mutants:
                 assert driver.poll() is None, "it ended early"
                 time.sleep(0.05)
             driver.send_signal(number)
             return driver.wait()
 
     assert until(30, signal.SIGINT, *fresh, *few) == 1  # what was found is found
-    before = stored(out)
+    before = count_of("mutants", out)
     assert until(before + 30, signal.SIGKILL, "--resume", str(out)) == -signal.SIGKILL
     with closing(Store(out, create=False)) as store:
         given_out = [turn.birth.number for turn in store.unanswered()]

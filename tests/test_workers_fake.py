@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from outvote.core.protocol import Ran, RunModel
 from outvote.core.target import Outcome, Run
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
-from outvote.run.process import Limits
+from outvote.run.process import Limits, _has_ended
 
 LIMITS = Limits(start_seconds=60, silence_seconds=60, memory_bytes=300 << 20)
 IMPATIENT = replace(LIMITS, silence_seconds=2)
@@ -121,3 +123,10 @@ def test_results_of_other_targets_stand_beside_a_crash(fake_model: Path, fake_da
     assert finding.layer is not None
     assert finding.layer.name == "relu"
     assert [pair.targets for pair in checked.comparisons] == [("a", "b")]
+
+
+def test_a_process_that_another_thread_has_waited_for_is_over() -> None:
+    with subprocess.Popen([sys.executable, "-c", ""]) as child:
+        os.waitpid(child.pid, 0)
+        assert child.returncode is None
+        assert _has_ended(child)

@@ -282,7 +282,10 @@ def _has_ended(popen: subprocess.Popen[bytes]) -> bool:
     if popen.returncode is not None:
         return True
     flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    return os.waitid(os.P_PID, popen.pid, flags) is not None
+    try:
+        return os.waitid(os.P_PID, popen.pid, flags) is not None
+    except ChildProcessError:  # another thread has waited for it in between
+        return True
 
 
 def _cause_of_death(code: int) -> tuple[Outcome, str]:
