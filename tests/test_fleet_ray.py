@@ -145,7 +145,8 @@ def test_stopped_there_killed_there_and_ended_here(
     assert set(given_out) <= set(numbers_in(out))
     assert known <= {finding["fingerprint"] for finding in result["findings"]}
     replay(out, tmp_path / "again", TARGETS)
-    assert lasting(tmp_path / "again") == lasting(out)
+    # Who looked like a mutant that waited for its look is known to the driver that was killed.
+    assert lasting(tmp_path / "again", marked=False) == lasting(out, marked=False)
 
 
 def test_a_check_on_nodes_says_what_it_says_here(
