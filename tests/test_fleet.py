@@ -272,11 +272,11 @@ class DeadlyCrew(OneCrew):
                 order = brood.send(answer) if not thrown else brood.throw(Deadly("all died"))
             except StopIteration:
                 return True
-            thrown = order.what == self.deadly
+            thrown = order.doing == self.deadly
             if thrown:
                 self.deadly = ""
                 continue
-            answer = getattr(self.crew, order.what)(*order.given)
+            answer = order.by(self.crew)
 
 
 @pytest.mark.slow

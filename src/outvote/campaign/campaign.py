@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import astuple, dataclass, replace
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from outvote.campaign.crews import Brood, Crews, Deadly, OneCrew
 from outvote.campaign.docket import Docket, OddCase
@@ -23,8 +23,9 @@ from outvote.campaign.job import FuzzJob
 from outvote.campaign.keeper import Keeper
 from outvote.campaign.novelty import Waiting
 from outvote.campaign.numbers import Numbers
+from outvote.campaign.orders import Look, Make, OfBirths, Order, Settle, TryOut
 from outvote.campaign.progress import Onlooker, Progress
-from outvote.campaign.report import Opening, Order, Report, ToldFinding
+from outvote.campaign.report import Opening, Report, ToldFinding
 from outvote.campaign.rules import rules_of
 from outvote.campaign.sift import Sifter
 from outvote.campaign.totals import Totals
@@ -37,6 +38,7 @@ from outvote.store.rows import ASKED, LOOKED, TOLD, VAIN, Birth, Turn
 from outvote.store.store import Row, Store
 from outvote.store.strongest import Strongest
 
+B = TypeVar("B", bound=OfBirths)
 _TRIES = 2000  # rules that do not apply, one after the other, before we give up
 _CANARY = 50  # mutants between two runs of the seed that measure time and memory
 
@@ -171,11 +173,11 @@ class Campaign:
         size = self._job.generation
         some, self._waited = self._waited[:size], self._waited[size:]
         with suppress(Deadly):
-            reports = yield self._order("attempt", some)
+            reports = yield self._of_births(TryOut, some)
             for birth, report in zip(some, reports, strict=True):
                 if report is not None and report.odd is not None:
                     self._docket.add(OddCase(report.odd, birth))
-            yield Order("settle", ((), self._docket.numbers, None))
+            yield Settle((), self._docket.numbers, None)
 
     def _generation(self, size: int) -> Brood:
         began = time.monotonic()
@@ -184,7 +186,7 @@ class Campaign:
         while len(bred) < size:
             asked = [self._ask() for _ in range(min(self._crews.width or size, size - len(bred)))]
             try:
-                made = yield self._order("make", [one.birth for one in asked])
+                made = yield self._of_births(Make, [one.birth for one in asked])
             except Deadly:
                 made = [False] * len(asked)
             for one, can_be in zip(asked, made, strict=True):
@@ -209,7 +211,7 @@ class Campaign:
         births = [one.birth for one in bred]
         why = "another crew made it, and it cannot be made again"
         try:
-            reports = yield self._order("attempt", births)
+            reports = yield self._of_births(TryOut, births)
         except Deadly as deadly:
             reports, why = [None] * len(births), str(deadly)
         pairs = zip(births, reports, strict=True)
@@ -219,7 +221,7 @@ class Campaign:
         """Look into a mutant that waited."""
         began, report = time.monotonic(), None
         with suppress(Deadly):
-            (report,) = yield self._order("look", [one.case.birth])
+            (report,) = yield self._of_births(Look, [one.case.birth])
         self._docket.looks += time.monotonic() - began
         self._turns.append(Turn(LOOKED, one.case.birth))
         with self._store.transaction():
@@ -248,7 +250,7 @@ class Campaign:
         due = count // _CANARY != (count - size) // _CANARY
         with suppress(Deadly):
             waiting, sampled = self._docket.numbers, self._last if due else None
-            for sample in (yield Order("settle", (joined, waiting, sampled))):
+            for sample in (yield Settle(joined, waiting, sampled)):
                 self._store.sample(sample)
 
     def _recorded(self, record: Sequence[Turn]) -> Brood:
@@ -296,15 +298,15 @@ class Campaign:
         row = Row(*origin, "invalid", None, False, 0, 0.0, 0.0, why)
         return Report(row, {}, repeatable=False)
 
-    def _order(self, what: str, births: Sequence[Birth]) -> Order:
-        """Of births, with how their ancestors came to be: a crew may never have heard of them."""
+    def _of_births(self, kind: type[B], births: Sequence[Birth]) -> B:
+        """An order, with all ancestors that are no seeds."""
         ancestors: dict[int, Birth] = {}
         for birth in births:
             number = birth.parent
             while number in self._births and number not in ancestors:
                 ancestors[number] = self._births[number]
                 number = self._births[number].parent
-        return Order(what, (tuple(births), tuple(ancestors.values())))
+        return kind(tuple(births), tuple(ancestors.values()))
 
     def _ask(self) -> AskedBirth:
         """What was asked for and never told, first; then what the strategy wants."""

@@ -1,7 +1,6 @@
 """A crew: makes mutants of births, runs them on its targets, judges, and looks into what is odd.
 
-It knows no store and no strategy. `crews.py` says how a campaign asks one; its methods are what an
-`Order` names.
+It knows no store and no strategy. `crews.py` says how a campaign asks one; `orders.py` what.
 """
 
 from __future__ import annotations

@@ -9,7 +9,8 @@ from typing import Any, Protocol
 from outvote.campaign.crew import Crew
 from outvote.campaign.equipment import equipped
 from outvote.campaign.job import FuzzJob
-from outvote.campaign.report import Opening, Order, Standing, ToldFinding
+from outvote.campaign.orders import Order
+from outvote.campaign.report import Opening, Standing, ToldFinding
 from outvote.core.events import Event
 from outvote.run.pool import Pool
 from outvote.store.store import Sample
@@ -79,7 +80,7 @@ class OneCrew:
                 order = brood.send(answer)
             except StopIteration:
                 return True
-            answer = getattr(self.crew, order.what)(*order.given)
+            answer = order.by(self.crew)
 
     def drifts(self, samples: Sequence[Sample]) -> Sequence[ToldFinding]:
         return self.crew.drifts(samples)

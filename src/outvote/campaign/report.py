@@ -17,14 +17,6 @@ from outvote.store.store import Row
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a crew is asked to do: one of its methods, by name, and what it is given."""
-
-    what: str
-    given: tuple[Any, ...] = ()
-
-
-@dataclass(frozen=True)
 class ToldFinding:
     """A finding as the store keeps it; its folder is written before it is told."""
 

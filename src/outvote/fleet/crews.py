@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,12 +17,22 @@ from typing import Any, BinaryIO
 
 from outvote.campaign.crews import Brood, Deadly
 from outvote.campaign.job import FuzzJob
-from outvote.campaign.report import Opening, Order, Standing, ToldFinding
+from outvote.campaign.orders import (
+    Begin,
+    Confirm,
+    FindDrifts,
+    Look,
+    OfBirths,
+    Order,
+    TryOut,
+)
+from outvote.campaign.report import Opening, Standing, ToldFinding
 from outvote.core.errors import UsageError
 from outvote.core.files import write_atomically
 from outvote.fleet.address import Address
 from outvote.fleet.host import Arrival, CrewHost, OrderDone, Shipment
 from outvote.fleet.needs import Needs
+from outvote.store.rows import Birth
 from outvote.store.store import Sample
 
 _LOOK = 1.0  # seconds between two looks at who is there
@@ -59,9 +69,9 @@ class RemoteCrew:
 
     def learn(self, order: Order, answer: Any) -> None:
         """Count what it has run and found."""
-        reports = answer.initial if order.what == "opening" else answer
-        if order.what in ("opening", "attempt", "look"):
-            self.tested += len(reports) * (order.what == "attempt")
+        if isinstance(order, Begin | TryOut | Look):
+            reports = answer.initial if isinstance(order, Begin) else answer
+            self.tested += len(reports) * isinstance(order, TryOut)
             told = [told for report in reports if report is not None for told in report.findings]
             self.found |= {finding.fingerprint for finding in told}
 
@@ -69,9 +79,8 @@ class RemoteCrew:
     def told(self) -> dict[str, Any]:
         """For those who watch."""
         order = self.task.order if self.task else None
-        doing = "starting" if not self.is_ready else "waiting" if order is None else order.what
-        of_births = order is not None and order.what in ("make", "attempt", "look")
-        births = order.given[0] if order is not None and of_births else ()
+        doing = "starting" if not self.is_ready else "waiting" if order is None else order.doing
+        births: Sequence[Birth] = order.births if isinstance(order, OfBirths) else ()
         return {
             "crew": self.number,
             "node": self.node,
@@ -126,7 +135,7 @@ class RayCrews:
         opened: list[Opening] = []
 
         def brood() -> Brood:
-            opened.append((yield Order("opening", (begun,))))
+            opened.append((yield Begin(begun)))
 
         waiting: list[Brood] = [brood()]
         while self.finish_one(lambda: waiting.pop() if waiting else None):
@@ -147,7 +156,7 @@ class RayCrews:
         """By the crew that took them: another machine has another pace."""
         if self._sampler not in self._members:
             return ()
-        return self._answers({self._sampler: Order("drifts", (samples,))})
+        return self._answers({self._sampler: FindDrifts(samples)})
 
     def growths(self, samples: Sequence[Sample]) -> Sequence[ToldFinding]:
         """Crews are busy when the user stops: the next sitting says it."""
@@ -159,7 +168,7 @@ class RayCrews:
         for fingerprint in sorted({name for member in self._members for name in member.found}):
             finder = next(member for member in self._members if fingerprint in member.found)
             shares.setdefault(finder, set()).add(fingerprint)
-        orders = {m: Order("confirm", (times, own)) for m, own in shares.items()}
+        orders = {m: Confirm(times, own) for m, own in shares.items()}
         return self._answers(orders)
 
     @property
@@ -296,7 +305,7 @@ class RayCrews:
         assert task is not None
         self._take(member, found)
         member.task = None
-        if task.order.what == "opening":
+        if isinstance(task.order, Begin):
             self._sampler = member
         member.learn(task.order, found.answer)
         if not self._advance(task, lambda: task.brood.send(found.answer)):
@@ -332,7 +341,7 @@ class RayCrews:
         for name, data in files.items():
             write_atomically(self._out / name, partial(_written, data))
 
-    def _answers(self, orders: dict[RemoteCrew, Order]) -> list[ToldFinding]:
+    def _answers(self, orders: Mapping[RemoteCrew, Order]) -> list[ToldFinding]:
         """What several crews answer, side by side; of those that die, nothing."""
         refs = {member: member.actor.do.remote(order) for member, order in orders.items()}
         told: list[ToldFinding] = []

@@ -12,7 +12,8 @@ from outvote.bench.reader import helpers
 from outvote.campaign.crew import Crew
 from outvote.campaign.equipment import equipped
 from outvote.campaign.job import FuzzJob, SeedFile
-from outvote.campaign.report import Opening, Order, Report, Standing, ToldFinding
+from outvote.campaign.orders import Order
+from outvote.campaign.report import Opening, Report, Standing, ToldFinding
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.core.version import VERSION
@@ -92,7 +93,7 @@ class CrewHost:
         return Arrival(platform.node(), {name: head["versions"] for name, head in heads.items()})
 
     def do(self, order: Order) -> OrderDone:
-        answer = getattr(self._crew, order.what)(*order.given)
+        answer = order.by(self._crew)
         return OrderDone(answer, self._files(answer), self._crew.standing)
 
     def _files(self, answers: Any) -> dict[str, bytes]:

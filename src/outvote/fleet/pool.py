@@ -25,7 +25,7 @@ from outvote.fleet.needs import Needs
 from outvote.fleet.parcels import Parcel, Post, unpacked
 from outvote.run.folder import OwnedFolder
 from outvote.run.local import LocalPool
-from outvote.run.pool import Ask, unheard
+from outvote.run.pool import Ask, asked_each, unheard
 from outvote.run.process import Limits
 from outvote.targets.environments.provide import provide
 
@@ -185,7 +185,8 @@ class FleetPool:
 
         def ask(name: str) -> Run[R]:
             run = self.ask(name, request)
-            done(run)
+            if not self._closed:
+                done(run)
             return run
 
         return self._each(list(names), ask)
@@ -194,9 +195,7 @@ class FleetPool:
         self, names: Iterable[str], requests: Sequence[Request[R]]
     ) -> list[dict[str, Run[R]]]:
         """Several questions to several workers; each goes on to its next without waiting."""
-        wanted = list(names)
-        runs = self.talk_to_each(wanted, lambda ask: [ask(request) for request in requests])
-        return [{name: runs[name][i] for name in wanted} for i in range(len(requests))]
+        return asked_each(self, names, requests)
 
     def talk_to_each(self, names: Iterable[str], talk: Callable[[Ask], T]) -> dict[str, T]:
         """Questions of which one may depend on the answer before, to several workers at once."""

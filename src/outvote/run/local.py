@@ -18,7 +18,7 @@ from outvote.core.protocol import Hello, R, Request, ScriptText, Start
 from outvote.core.target import Outcome, Run, Target
 from outvote.run.folder import OwnedFolder
 from outvote.run.patience import SharedPatience
-from outvote.run.pool import Ask, unheard
+from outvote.run.pool import Ask, asked_each, unheard
 from outvote.run.process import Limits, Process
 from outvote.run.scripts import script_of
 
@@ -126,9 +126,7 @@ class LocalPool:
         self, names: Iterable[str], requests: Sequence[Request[R]]
     ) -> list[dict[str, Run[R]]]:
         """Several questions to several workers; each goes on to its next without waiting."""
-        wanted = list(names)
-        runs = self.talk_to_each(wanted, lambda ask: [ask(request) for request in requests])
-        return [{name: runs[name][i] for name in wanted} for i in range(len(requests))]
+        return asked_each(self, names, requests)
 
     def talk_to_each(self, names: Iterable[str], talk: Callable[[Ask], T]) -> dict[str, T]:
         """Questions of which one may depend on the answer before, to several workers at once."""

@@ -90,3 +90,12 @@ def asker(pool: Pool, name: str) -> Ask:
         return pool.ask(name, request)
 
     return ask
+
+
+def asked_each(
+    pool: Pool, names: Iterable[str], requests: Sequence[Request[R]]
+) -> list[dict[str, Run[R]]]:
+    """`ask_each` of any pool: a talk in which no question depends on an answer."""
+    wanted = list(names)
+    runs = pool.talk_to_each(wanted, lambda ask: [ask(request) for request in requests])
+    return [{name: runs[name][i] for name in wanted} for i in range(len(requests))]
