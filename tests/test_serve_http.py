@@ -18,7 +18,6 @@ import psutil
 import pytest
 
 from conftest import write_fake_data, write_fake_model
-from outvote.core.errors import UsageError
 from outvote.core.events import Broken, MutantsTested, Started
 from outvote.store import facts
 from outvote.store.owner import this_process
@@ -234,9 +233,14 @@ def until(true: Callable[[], bool], what: str) -> None:
 
 
 def cases_in(folder: Path) -> int:
-    with questions_to(folder) as store:
-        events = [told.event for told in store.events(0, "mutants tested")]
+    events = [told.event for told in told_in(folder, "mutants tested")]
     return events[-1].tested if events and isinstance(events[-1], MutantsTested) else 0
+
+
+def stands_still(folder: Path) -> bool:
+    before = cases_in(folder)
+    time.sleep(0.5)
+    return cases_in(folder) == before
 
 
 def test_a_campaign_pauses_goes_on_stops_and_continues(served: Served, root: Path) -> None:
@@ -250,16 +254,14 @@ def test_a_campaign_pauses_goes_on_stops_and_continues(served: Served, root: Pat
     def at(state: str) -> None:
         until(lambda: f">{state}<" in served.get(page)[1], f"it is not seen as {state}")
 
-    until(lambda: (folder / FILE).exists() and cases_in(folder) > 10, "it does not begin")
+    until(lambda: cases_in(folder) > 10, "it does not begin")
     until(lambda: ">led</a>" in served.get()[1], "it is not listed")
     page = f"at/{key_of(served, 'led')}"
     at("running")
     assert served.post(f"{page}/pause")[0] == 200
     at("paused")
-    time.sleep(0.5)  # the generation that it was in
+    until(lambda: stands_still(folder), "it does not wait after the generation that it was in")
     before = cases_in(folder)
-    time.sleep(0.5)
-    assert cases_in(folder) == before
     assert served.post(f"{page}/pause")[0] == 200
     until(lambda: cases_in(folder) > before, "it does not go on")
     assert served.post(f"{page}/stop")[0] == 200
@@ -292,7 +294,7 @@ def test_what_was_started_from_a_page_ends_with_the_workbench(root: Path, tmp_pa
         status, text = served.post("models/check", json.dumps(given).encode())
         assert status == 200, text
         (folder,) = (tmp_path / "outvote-serve" / "runs").iterdir()
-        until(lambda: has_begun(folder), "it does not begin")
+        until(lambda: bool(told_in(folder, "stage begun")), "it does not begin")
         with questions_to(folder) as store:
             owner = store.fact(facts.OWNER)["pid"]
         assert psutil.pid_exists(owner)
@@ -300,15 +302,9 @@ def test_what_was_started_from_a_page_ends_with_the_workbench(root: Path, tmp_pa
     assert told_in(folder, "broken"), "as by Ctrl-C"
 
 
-def has_begun(folder: Path) -> bool:
-    """Whether the store has its tables, and a stage in them."""
-    try:
-        return bool(told_in(folder, "stage begun"))
-    except UsageError:
-        return False
-
-
 def told_in(folder: Path, kind: str) -> list[Any]:
+    if not (folder / FILE).exists():
+        return []
     with questions_to(folder) as store:
         return store.events(0, kind)
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from outvote.core.errors import UsageError
 from outvote.store import facts
+from outvote.store.queries import asked
 from outvote.store.rows import Birth
 from outvote.store.store import FILE, Row, Sample, Store
 from outvote.store.strongest import Strongest
@@ -96,6 +97,33 @@ def test_another_process_reads_what_is_committed_while_we_write(
             store.add(row_of(2, 1, "LR"))
             assert [row.number for row in reader.rows()] == [1]
         assert [row.number for row in reader.rows()] == [1, 2]
+
+
+def test_whoever_finds_a_store_finds_it_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At each statement by which it is made, another looks: it is not there, or can be read."""
+    looks: list[str] = []
+    connect = sqlite3.connect
+
+    def look(statement: str) -> None:
+        if not (tmp_path / FILE).exists():
+            looks.append("not there")
+            return
+        try:
+            with asked(tmp_path) as questions:
+                looks.append(f"{len(questions.newest(1))} mutants")
+        except UsageError as error:
+            looks.append(f"{statement}: {error}")
+
+    def watched(path: str | Path, **more: Any) -> sqlite3.Connection:
+        db: sqlite3.Connection = connect(path, **more)
+        db.set_trace_callback(None if "mode=ro" in str(path) else look)
+        return db
+
+    monkeypatch.setattr(sqlite3, "connect", watched)
+    Store(tmp_path, create=True).close()
+    assert set(looks) == {"not there", "0 mutants"}
 
 
 @given(st.recursive(

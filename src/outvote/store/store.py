@@ -12,7 +12,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from copy import copy
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -28,6 +28,7 @@ from outvote.core.events import (
     event_of,
     kind_of,
 )
+from outvote.core.files import write_atomically
 from outvote.store import facts
 from outvote.store.facts import Fact
 from outvote.store.rows import Birth, Turn
@@ -57,7 +58,7 @@ _TURNS = """
 CREATE TABLE IF NOT EXISTS turns (
     turn INTEGER PRIMARY KEY, what TEXT NOT NULL, number INTEGER NOT NULL, parent INTEGER NOT NULL,
     rule TEXT NOT NULL, seed INTEGER NOT NULL, strategy TEXT NOT NULL,
-    told TEXT NOT NULL)
+    told TEXT NOT NULL);
 """
 
 
@@ -115,6 +116,13 @@ class Told:
     event: Event
 
 
+def _make(path: str) -> None:
+    """A store in which nothing has happened."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.executescript(f"PRAGMA journal_mode=WAL;BEGIN;{_TABLES}{_TURNS}COMMIT;")
+        db.execute("INSERT INTO facts VALUES (?, ?)", (facts.SCHEMA.name, json.dumps(SCHEMA)))
+
+
 def read_fact(db: sqlite3.Connection, fact: Fact[T]) -> T:
     """What a store says of it, or what holds before it is noted."""
     row = db.execute("SELECT value FROM facts WHERE key = ?", (fact.name,)).fetchone()
@@ -131,13 +139,17 @@ class Store:
             raise UsageError(
                 f"{folder} holds no campaign and no result of another command ({FILE} is missing)"
             )
-        # Targets tell from threads of their own that they have finished.
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        with self._writable():
+            if not path.exists():
+                # Whoever finds it finds it whole: others look on while a command begins.
+                write_atomically(path, lambda half: _make(half.name))
+            # Targets tell from threads of their own that they have finished.
+            self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._lock = threading.Lock()
         self.run = 0  # of a command, once one has begun
         try:
             with self._writable():
-                self._prepare(create)
+                self._prepare()
         except sqlite3.DatabaseError as error:
             self.close()
             raise UsageError(f"{path} is not a readable store of outvote: {error}") from error
@@ -145,12 +157,9 @@ class Store:
             self.close()
             raise
 
-    def _prepare(self, create: bool) -> None:
+    def _prepare(self) -> None:
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
-        if create and not self._db.execute("SELECT 1 FROM sqlite_master").fetchone():
-            self._db.executescript(f"BEGIN;{_TABLES}COMMIT;")
-            self.note(facts.SCHEMA, SCHEMA)
         if self.fact(facts.SCHEMA) != SCHEMA:
             raise UsageError(
                 f"{self._path} was written by another version of outvote (schema "
@@ -185,7 +194,7 @@ class Store:
         """A disk that is full or read-only is an error for the user."""
         try:
             yield
-        except sqlite3.OperationalError as error:
+        except (sqlite3.OperationalError, OSError) as error:
             raise UsageError(
                 f"{self._path} cannot be written ({error}); free some space, or choose another "
                 "folder with --out"
