@@ -97,6 +97,7 @@ class ByGroup(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
 def pytest_collection_finish() -> None:
     """What was imported and collected stays: it need not be looked through for garbage."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 def fake(name: str, misdeed: str = "", library: str | None = None, precision: str = "") -> Target:
@@ -107,9 +108,9 @@ def fake(name: str, misdeed: str = "", library: str | None = None, precision: st
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _quick_fakes() -> Iterator[None]:
-    """Fake workers are divided off a process that has imported NumPy (tests/zygote.py)."""
-    with zygote.quick_fakes():
+def _quick_workers() -> Iterator[None]:
+    """Workers are divided off processes that have imported what they need (tests/zygote.py)."""
+    with zygote.quick_workers():
         yield
 
 

@@ -8,7 +8,7 @@ import sys
 import zygote
 
 if __name__ == "__main__":
-    with zygote.quick_fakes(zygote.divided):
+    with zygote.quick_workers(zygote.divided):
         from outvote.cli import main
 
         sys.exit(main())

@@ -21,7 +21,6 @@ from outvote.dialects.onnx import targets as onnx_targets
 from outvote.dialects.torch_export import targets as torch_targets
 from outvote.run.local import LocalPool
 from test_proof_lines import environments
-from torch_programs import archive
 
 ON_GPU = [t for t in BUILT_IN.values() if on_gpu(t.backend, t.mode)]
 
@@ -136,6 +135,8 @@ def test_the_same_code_of_runtimes_on_a_gpu_that_is_played(tmp_path: Path) -> No
 
 @pytest.mark.frameworks
 def test_the_same_code_of_programs_on_a_gpu_that_is_played(tmp_path: Path) -> None:
+    from torch_programs import archive  # it imports torch, which the other tests do without
+
     names = ("torch:eager:cuda", "torch:eager:cuda-highest")
     targets = (torch_targets.BUILT_IN["torch:eager"], *map(played, names))
     with LocalPool(targets) as pool:

@@ -237,8 +237,8 @@ sys.path.append({str(Path(__file__).parent)!r})
 import pytest, zygote
 
 @pytest.fixture(scope="session", autouse=True)
-def _quick_fakes():
-    with zygote.quick_fakes():
+def _quick_workers():
+    with zygote.quick_workers():
         yield
 """
 

@@ -1,11 +1,12 @@
-"""Fake workers by fork: a process that has imported NumPy once, and divides when one is asked for.
+"""Workers by fork: processes that have imported their libraries once, and divide when asked.
 
-Most of a fake worker's life is `import numpy`, and the tests start some hundred of them. Here they,
-and all others that need no more than NumPy, come from one process that has it already. All else is
-as in production: a process of its own, a child of ours, in a session of its own, with its own
+Most of the life of a worker in a test is the import of its library, and the tests start hundreds.
+Here those that would import the same come from one process that has it already. All else is as in
+production: a process of its own, a child of ours, in a session of its own, with its own
 environment, its own death. Linux alone has what this needs (a child for one's parent); elsewhere,
-and for targets that need a library, workers start as they always do. `tests/test_workers_fake.py`
-starts some in both ways.
+in other environments, and where a library has threads as soon as it is imported, workers start as
+they always do. `tests/test_workers_fake.py` starts some in both ways, and whoever runs `outvote` in
+a process of its own starts real ones as users do.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ import subprocess
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,18 +34,22 @@ SOURCE = Path(__file__).parent.parent / "src"
 _SYS_CLONE = {"x86_64": 56, "aarch64": 220}.get(os.uname().machine)
 _CLONE_PARENT, _SIGCHLD = 0x8000, 17
 _SIZE = 1 << 20  # of a request at most
+_READY, _UNABLE = b"ready", b"unable"
 Start = Callable[[socket.socket, socket.socket], int]
 """Starts the process that divides, with the second's other end; returns its number."""
 
 
 @contextmanager
-def quick_fakes(start: Start | None = None) -> Iterator[None]:
-    """Fakes are divided off a process that stands ready; where that is possible."""
+def quick_workers(start: Start | None = None) -> Iterator[None]:
+    """Fakes are divided off a process that stands ready; where that is possible.
+
+    So are workers with real libraries, unless the process is to be a copy of this one (`divided`).
+    """
     if sys.platform != "linux" or _SYS_CLONE is None:
         yield
         return
     process: Any = importlib.import_module("outvote.run.process")
-    made, begin = Zygote(start or started), process.Process.__init__
+    made, begin = Zygotes(start), process.Process.__init__
     process.subprocess, process.Process.__init__ = made, made.told_whom(begin)
     try:
         yield
@@ -52,15 +58,15 @@ def quick_fakes(start: Start | None = None) -> Iterator[None]:
         made.close()
 
 
-class Zygote:
+class Zygotes:
     """Stands for the module `subprocess` where workers are started."""
 
-    def __init__(self, start: Start) -> None:
-        self._lock = threading.Lock()
+    def __init__(self, start: Start | None) -> None:
         self._current = threading.local()
-        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._pid = start(theirs, self._ours)
-        theirs.close()
+        self._fakes = Zygote(start or started())
+        self._others: dict[str, Zygote] | None = {} if start is None else None
+        # Its children die with the thread that has started them: one that stays.
+        self._starter = ThreadPoolExecutor(max_workers=1)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(subprocess, name)
@@ -75,30 +81,71 @@ class Zygote:
         return told
 
     def Popen(self, command: list[str], **options: Any) -> subprocess.Popen[bytes]:  # noqa: N802
-        """A worker; one that needs no library is divided off, any other is started."""
+        """A worker, divided off where that can be, started where it cannot."""
         target: Target = self._current.target
-        if target.packages or target.python or target.path:  # it needs more than NumPy
+        zygote = self._starter.submit(self._zygote, target, options["env"]).result()
+        if zygote is None or not zygote.divides:
             return subprocess.Popen(command, **options)
         (fd,) = options["pass_fds"]
         reads, writes = os.pipe()
-        request = json.dumps([os.getpid(), dict(options["env"])]).encode()
-        with self._lock:
-            socket.send_fds(self._ours, [request], [fd, writes])
-            pid = int(self._ours.recv(32))
+        pid = zygote.ask(dict(options["env"]), fd, writes)
         os.close(writes)
         return _popen_of(pid, command, reads)
+
+    def _zygote(self, target: Target, environment: Mapping[str, str]) -> Zygote | None:
+        """That which has imported what the target needs."""
+        if target.python or target.path:
+            return None
+        if not target.packages:
+            return self._fakes
+        if self._others is None:
+            return None
+        what = json.dumps([target.dialect, target.worker, target.backend, target.mode])
+        key = what + json.dumps(sorted(target.env.items()))
+        if key not in self._others:
+            self._others[key] = Zygote(started(what, environment))
+        return self._others[key]
+
+    def close(self) -> None:
+        for zygote in (self._fakes, *(self._others or {}).values()):
+            zygote.close()
+        self._starter.shutdown()
+
+
+class Zygote:
+    """A process that divides."""
+
+    def __init__(self, start: Start) -> None:
+        self._lock = threading.Lock()
+        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._pid = start(theirs, self._ours)
+        theirs.close()
+        answer = self._ours.recv(32)
+        assert answer, "the process that others are divided off has died: see above"
+        self.divides = answer == _READY
+
+    def ask(self, environment: dict[str, str], fd: int, writes: int) -> int:
+        """The number of a new child of ours."""
+        request = json.dumps([os.getpid(), environment]).encode()
+        with self._lock:
+            socket.send_fds(self._ours, [request], [fd, writes])
+            return int(self._ours.recv(32))
 
     def close(self) -> None:
         self._ours.close()
         os.waitpid(self._pid, 0)
 
 
-def started(theirs: socket.socket, ours: socket.socket) -> int:
-    """A fresh process."""
-    theirs.set_inheritable(True)
-    environment = {**os.environ, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, str(theirs.fileno())]
-    return os.posix_spawn(sys.executable, command, environment)
+def started(what: str = "", environment: Mapping[str, str] = os.environ) -> Start:
+    """Starts a fresh process, which imports what a target needs."""
+
+    def start(theirs: socket.socket, ours: socket.socket) -> int:
+        theirs.set_inheritable(True)
+        given = {**environment, "PYTHONPATH": str(SOURCE), "OPENBLAS_NUM_THREADS": "1"}
+        command = [sys.executable, __file__, str(theirs.fileno()), what]
+        return os.posix_spawn(sys.executable, command, given)
+
+    return start
 
 
 def divided(theirs: socket.socket, ours: socket.socket) -> int:
@@ -180,8 +227,33 @@ def _prepared() -> None:
     gc.freeze()  # so that no child copies it all, looking for garbage
 
 
-def main(control: socket.socket) -> None:
+def _import_for(dialect: str, worker: str, backend: str, mode: str) -> None:
+    """What a worker of that kind imports, and no more."""
+    importlib.import_module(f"outvote.dialects.{dialect}.workers.{worker}")
+    if worker == "keras3":
+        from outvote.dialects.keras.workers.keras3.worker import import_keras
+
+        import_keras(backend, mode)
+    gc.collect()
+    gc.freeze()
+
+
+def _is_ready(what: str) -> bool:
+    """Whether what a target needs is here, and without threads, which a copy would lack."""
+    try:
+        if what:
+            _import_for(*json.loads(what))
+    except ImportError:
+        return False  # whoever starts as always says what is missing
+    return len(list(Path("/proc/self/task").iterdir())) == 1
+
+
+def main(control: socket.socket, what: str = "") -> None:
     _prepared()
+    if not _is_ready(what):
+        control.send(_UNABLE)
+        return
+    control.send(_READY)
     while True:
         request, fds, _, _ = socket.recv_fds(control, _SIZE, 2)
         if not request:
@@ -203,4 +275,4 @@ def main(control: socket.socket) -> None:
 
 
 if __name__ == "__main__":
-    main(socket.socket(fileno=int(sys.argv[1])))
+    main(socket.socket(fileno=int(sys.argv[1])), sys.argv[2])

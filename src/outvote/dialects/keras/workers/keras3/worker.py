@@ -52,16 +52,20 @@ def create(context: Context) -> KerasWorker:
 
 def create_in(context: Context, mode: str) -> KerasWorker:
     """Import Keras on the backend that the settings name, and apply the user's scripts."""
-    name = context.settings.backend
-    backend: Any = importlib.import_module(f"{__package__}.backends.{name}")
-    os.environ["KERAS_BACKEND"] = name
-    backend.before_import(mode)
-    with hidden(_LOOKED_FOR if name in _ON_JAX else (*_LOOKED_FOR, "jax")):
-        keras = importlib.import_module("keras")
+    backend, keras = import_keras(context.settings.backend, mode)
     keras.config.disable_traceback_filtering()  # the place of an error tells causes apart
     backend.after_import(mode)
     run_setup(context)
     return KerasWorker(context, backend, mode)
+
+
+def import_keras(name: str, mode: str) -> tuple[Any, Any]:
+    """Our part for a backend, and Keras on it: as the first to import it in this process."""
+    backend = importlib.import_module(f"{__package__}.backends.{name}")
+    os.environ["KERAS_BACKEND"] = name
+    backend.before_import(mode)
+    with hidden(_LOOKED_FOR if name in _ON_JAX else (*_LOOKED_FOR, "jax")):
+        return backend, importlib.import_module("keras")
 
 
 class KerasWorker:
