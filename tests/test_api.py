@@ -88,6 +88,7 @@ def test_a_result_is_plain_data_and_is_saved(lie: api.Result, folder: Path) -> N
     assert (saved / "report.html").exists()
 
 
+@pytest.mark.slow
 def test_evidence_goes_along_with_what_is_saved(fake_model: Path, folder: Path) -> None:
     found = api.check(fake_model, targets=["a", "b", "c"], confirm=0, out=folder / "first")
     (finding,) = found.findings
@@ -125,6 +126,7 @@ def test_progress_goes_to_standard_error_on_demand(
     assert out == ""
 
 
+@pytest.mark.slow
 def test_a_campaign_returns_its_result(fake_model: Path) -> None:
     found = api.fuzz(fake_model, targets=["a", "b", "c"], budget=8, minimise=0, confirm=0)
     assert found.command == "fuzz"
@@ -133,6 +135,7 @@ def test_a_campaign_returns_its_result(fake_model: Path) -> None:
     assert "DONE" in str(found)
 
 
+@pytest.mark.slow
 def test_events_come_while_a_campaign_runs(fake_model: Path, folder: Path) -> None:
     given: options.FuzzOptions = {"minimise": 0, "confirm": 0, "out": folder / "events"}
     given |= {"budget": "1h", "targets": ["a", "b", "c"]}

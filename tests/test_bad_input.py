@@ -75,6 +75,7 @@ def bad(result: tuple[int, str], *parts: str) -> None:
 AB = ("--targets", "a,b")
 
 
+@pytest.mark.slow
 def test_a_good_run_exits_0_and_findings_exit_1(run: Callable[..., tuple[int, str]]) -> None:
     assert run("model.json", *AB, "--data", "data.npz")[0] == 0
     toml = Path("outvote.toml").read_text()

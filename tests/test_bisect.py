@@ -227,6 +227,7 @@ def finding(
     return ["bisect", str(folder), *range_of, "--out", "bis"]
 
 
+@pytest.mark.slow
 def test_the_command_takes_a_finding_and_writes_its_result(
     finding: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -97,6 +97,7 @@ def dense_model(fake_model: Path) -> Path:
     return fake_model
 
 
+@pytest.mark.slow
 def test_a_whole_case_on_fake_targets(dense_model: Path, fake_data: Path, tmp_path: Path) -> None:
     """The fault is in the kind, whatever its parameter: the layers are named, and no parameter."""
     job = LocalizeJob(dense_model, (fake("a"), fake("bad", "lie:Dense")), fake_data, out=tmp_path)

@@ -208,6 +208,7 @@ def test_an_output_too_narrow_for_the_labels_is_reported(fake_model: Path, fake_
     assert result["findings"][0]["kind"] == "shape"
 
 
+@pytest.mark.slow
 def test_the_findings_of_an_earlier_run_do_not_stay(
     fake_model: Path, fake_data: Path, tmp_path: Path
 ) -> None:
@@ -275,6 +276,7 @@ def test_the_most_inconsistent_input_is_localised_and_equal_patterns_are_one_inc
     ]
 
 
+@pytest.mark.slow
 def test_results_and_evidence_are_written(
     fake_model: Path, fake_data: Path, tmp_path: Path
 ) -> None:
@@ -302,6 +304,7 @@ def test_results_and_evidence_are_written(
     assert ["d1", "add"] in localization["map"]["edges"]
 
 
+@pytest.mark.slow
 def test_fingerprints_name_the_cause_not_the_occurrence(fake_model: Path, fake_data: Path) -> None:
     def fingerprint(misdeed: str) -> str:
         targets = (fake("a"), fake("bad", misdeed), fake("c"))

@@ -210,6 +210,7 @@ def fuzz_arguments(model: Path, data: Path, out: Path) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 def test_fuzz_spends_the_budget_again_on_the_other_strategy_and_reports_both(
     fake_model: Path, fake_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

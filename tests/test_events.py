@@ -144,6 +144,7 @@ def kinds(out: Path) -> list[str]:
         return [events.kind_of(told.event) for told in store.events()]
 
 
+@pytest.mark.slow
 def test_a_check_tells_what_happens_and_is_rebuilt(run: Run, tmp_path: Path) -> None:
     before = run(*CHECK, "a,b,liar")
     told = kinds(Path("out"))
@@ -171,6 +172,7 @@ def test_a_campaign_tells_what_happens_and_is_rebuilt_with_its_rival(
     require_rebuilt(Path("both"), both)
 
 
+@pytest.mark.slow
 def test_localize_nan_and_bisect_are_rebuilt_and_the_last_one_counts(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -252,6 +254,7 @@ def test_an_event_that_nobody_wrote_is_one_sentence(kind: str, data: str, tmp_pa
         run_report(ReportJob(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_campaign_and_other_commands_share_a_folder(run: Run, tmp_path: Path) -> None:
     run(*CHECK, "a,b", code=0)
     campaign = run(*FUZZ, "a,b", "--budget", "8", code=0)

@@ -294,6 +294,7 @@ def test_fail_on_decides_the_exit_code_of_a_check(run: Run) -> None:
     assert "1 finding is not counted by --fail-on never and does not fail the run" in said
 
 
+@pytest.mark.slow
 def test_what_an_earlier_run_had_found_does_not_fail(run: Run) -> None:
     assert run(*CHECK)[0] == 1
     earlier = ("--baseline", "outvote-out", "--fail-on", "new")
@@ -346,6 +347,7 @@ def test_a_campaign_and_its_report_go_through_the_gate(run: Run) -> None:
     assert run(*resumed, "bug")[0] == 1
 
 
+@pytest.mark.slow
 def test_a_stopped_run_never_passes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """All that was found before Ctrl-C is known: that is no pass."""
     assert run(*CHECK)[0] == 1

@@ -185,6 +185,7 @@ def test_infinite_logits_everywhere_end_no_search(pool: LocalPool, tmp_path: Pat
     assert (found.fitness, found.failure) == (np.inf, "")
 
 
+@pytest.mark.slow
 def test_the_time_may_be_spent(pool: Pool, fake_model: Path) -> None:
     genome = Genome(read(pool, fake_model), [np.ones((1, 4), np.float32)], ("input",), pool.blobs)
     evolution = Evolution(pool, ["a", "honest"], GeneticSettings())

@@ -79,6 +79,7 @@ def test_seeds_that_were_rarely_chosen_come_first() -> None:
     assert chosen[1] / 2000 == pytest.approx(0.1 / 1.1, abs=0.03)
 
 
+@pytest.mark.slow
 def test_rules_that_amplify_are_chosen_more_often_but_none_is_left_out() -> None:
     lemon = strategy("lemon", memory())
     for number in range(30):

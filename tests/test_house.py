@@ -217,12 +217,14 @@ for command in ([], *([name] for name in commands.names())):
 """
 
 
+@pytest.mark.slow
 def test_help_loads_nothing_heavy() -> None:
     loaded = loaded_after(HELP)
     assert "outvote.commands.pollution.options" in loaded
     assert not loaded & (FRAMEWORKS | {"numpy", "rich", "jinja2", "PIL", "starlette", "uvicorn"})
 
 
+@pytest.mark.slow
 def test_a_whole_check_loads_no_framework_into_the_driver(
     fake_model: Path, fake_data: Path, tmp_path: Path
 ) -> None:
@@ -294,6 +296,7 @@ def test_a_healthy_target_says_its_versions() -> None:
     assert "keras 3" in row.versions
 
 
+@pytest.mark.slow
 def test_the_driver_holds_only_what_later_layers_need(tmp_path: Path) -> None:
     """40 layers of 160 kB states: 19 MB for three targets if all were held."""
     layers = [

@@ -71,6 +71,7 @@ def test_a_failure_says_who_where_why_and_what(outvote: Outvote, fake_model: Pat
         assert Path(script.removeprefix("repro: python ")).is_file()
 
 
+@pytest.mark.slow
 def test_known_findings_pass_and_are_listed_on_demand(fake_model: Path, folder: Path) -> None:
     updating = Outvote(Setting(targets=("a", "c"), update_known=True, root=folder))
     plain = Outvote(Setting(targets=("a", "c"), root=folder))

@@ -64,6 +64,7 @@ def test_one_honest_target_keeps_every_relation_that_it_is_asked_for(
         ("nan:soft", {"alone"}),  # the largest number of the batch is lost
     ],
 )
+@pytest.mark.slow
 def test_who_contradicts_itself_is_accused_and_its_case_made_small(
     misdeed: str, broken: set[str], fake_model: Path, fake_data: Path
 ) -> None:
@@ -80,6 +81,7 @@ def test_who_contradicts_itself_is_accused_and_its_case_made_small(
     assert len({finding.fingerprint for finding in found.findings}) == len(broken)
 
 
+@pytest.mark.slow
 def test_a_linear_layer_that_is_not_is_found(fake_model: Path, tmp_path: Path) -> None:
     data = tmp_path / "loud.npz"
     np.savez(data, x=np.random.default_rng(0).normal(size=(4, 4)).astype("float32") * 20)

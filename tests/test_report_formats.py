@@ -83,6 +83,7 @@ def hostile(result: dict[str, Any]) -> dict[str, Any]:
     return made
 
 
+@pytest.mark.slow
 def test_a_new_format_is_one_module_in_its_folder(tmp_path: Path) -> None:
     """It is found by its file, and every command writes it."""
     (tmp_path / "haiku.py").write_text(

@@ -67,6 +67,7 @@ CHECK = ("check", "model.json", "--data", "data.npz", "--quiet", "--targets")
 FUZZ = ("fuzz", "model.json", "--data", "data.npz", "--quiet", "--inputs", "8", "--targets")
 
 
+@pytest.mark.slow
 def test_the_schema_is_one_and_its_number_is_the_programs() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
     assert schema()["$defs"]["head"]["properties"]["schema"] == {"const": SCHEMA}
@@ -163,6 +164,7 @@ def test_what_found_nothing_has_the_form_too() -> None:
         require_form(result)
 
 
+@pytest.mark.slow
 def test_explore_between_targets(
     fake_model: Path, fake_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -252,6 +252,7 @@ def test_a_rule_that_lacks_everything_is_told_so(bench: Bench, sites: Any) -> No
         assert any(word in complaint for complaint in told), word
 
 
+@pytest.mark.slow
 def test_the_guide_lists_the_rules_and_the_probes_and_nothing_else() -> None:
     probes = {name: (GROUP, title) for name, title in PROBES.items()}
     rules = {name: (rule.GROUP, rule.TITLE) for name, rule in RULES.items()}

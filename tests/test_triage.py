@@ -52,6 +52,7 @@ def test_the_reference_decides_between_two(fake_model: Path, fake_data: Path) ->
     assert finding.proof.errors["a"] < 1e-6 < finding.proof.errors["b"]
 
 
+@pytest.mark.slow
 def test_a_majority_that_shares_a_wrong_formula_is_accused(
     fake_model: Path, fake_data: Path
 ) -> None:
@@ -75,6 +76,7 @@ def test_without_a_reference_two_are_undecided(tmp_path: Path, fake_data: Path) 
     assert (finding.accused, finding.triage) == (None, "unknown")
 
 
+@pytest.mark.slow
 def test_a_finding_is_confirmed_in_fresh_workers(fake_model: Path, fake_data: Path) -> None:
     targets = (fake("a"), fake("b", "lie:d2"), fake("c"))
     finding = only(check_with(fake_model, fake_data, *targets, confirm=2))
@@ -83,6 +85,7 @@ def test_a_finding_is_confirmed_in_fresh_workers(fake_model: Path, fake_data: Pa
     assert finding.triage == "bug"
 
 
+@pytest.mark.slow
 def test_the_finding_is_small_and_says_from_what(fake_model: Path, fake_data: Path) -> None:
     finding = only(check_with(fake_model, fake_data, fake("a"), fake("b", "lie:d2"), fake("c")))
     proof = finding.proof

@@ -108,6 +108,7 @@ def test_slow_is_not_stuck(fake_model: Path) -> None:
 
 
 @pytest.mark.usefixtures("_started")
+@pytest.mark.slow
 def test_no_process_survives_the_pool() -> None:
     with LocalPool([fake("one"), fake("stuck", "hang:d1")], limits=LIMITS) as pool:
         pool.start()
