@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 import outvote
-from torch_models import ResNet
+from outvote.dialects.torch_export.workers.zoo.models import ResNet
 
 TARGETS = ("torch:eager", "onnxruntime:torch", "openvino:torch")
 

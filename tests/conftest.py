@@ -31,9 +31,15 @@ from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
+from outvote.targets.choose import missing_packages
 
 if TYPE_CHECKING:
     from selenium import webdriver
+
+    from outvote.campaign.crews import Crews
+    from outvote.campaign.job import FuzzJob
+    from outvote.commands.fuzz.run import Work
+    from outvote.store.store import Store
 
 # The same draws every time, no clock, nothing kept between runs: what fails, fails again.
 settings.register_profile("same", deadline=None, derandomize=True, max_examples=25, database=None)
@@ -50,9 +56,10 @@ PLANTED = ("tensorflow", "jax", "torch")  # those for which examples/faults are 
 
 # Files that take a minute or more, the longest first.
 LONG = (
-    *("test_versions", "test_ground_truth", "test_extras", "test_notebooks", "test_torch_check"),
-    *("test_hostile", "test_torch_ground_truth", "test_torch_bulk", "test_onnx_check"),
+    *("test_versions", "test_ground_truth", "test_extras", "test_notebooks", "test_hostile"),
+    *("test_onnx_check",),
 )
+SHARED = ("real_pool", "program_pool")  # what tests of several files share in one process
 
 DRIVER = Path(__file__).with_name("driver.py")  # `outvote` in a process of its own
 EXAMPLES = Path(__file__).parent.parent / "examples" / "faults"
@@ -72,14 +79,15 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _turn(path: Path) -> int:
-    names = ("real_pool", *LONG)
+    names = (*SHARED, *LONG)
     return names.index(found) if (found := _group(path)) in names else len(names)
 
 
 @cache
 def _group(path: Path) -> str:
-    """Tests that xdist gives to one process: a file's, and all that share the real pool."""
-    return "real_pool" if "real_pool" in path.read_text() else path.stem
+    """Tests that xdist gives to one process: a file's, and all that share a pool."""
+    text = path.read_text()
+    return next((name for name in SHARED if name in text), path.stem)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling | None:
@@ -181,6 +189,25 @@ def real_pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     planted = [replace(BUILT_IN[name], name=f"planted-{name}", setup=script) for name in REAL]
     with LocalPool([*(BUILT_IN[name] for name in REAL), *planted]) as pool:
         yield pool
+
+
+@pytest.fixture(scope="session")
+def program_pool() -> Iterator[Pool]:
+    """A worker per target of PyTorch programs, each started when first asked."""
+    known = dialect("torch_export").targets.BUILT_IN.values()
+    with LocalPool([t for t in known if not t.device and not missing_packages(t)]) as pool:
+        yield pool
+
+
+def in_pool(pool: Pool) -> Work:
+    """How a campaign works with targets that a pool has already."""
+    from outvote.campaign.crews import OneCrew
+
+    @contextmanager
+    def work(job: FuzzJob, store: Store, out: Path, ready: Any) -> Iterator[Crews]:
+        yield OneCrew(job, pool, out, store.tell)
+
+    return work
 
 
 @contextmanager

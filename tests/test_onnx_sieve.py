@@ -24,6 +24,7 @@ from outvote.core.batch import (
     answers_in,
     cases_in,
     items,
+    packed_answers,
     packed_cases,
 )
 from outvote.core.errors import ProtocolError
@@ -136,13 +137,29 @@ def test_headers_that_are_no_answer_are_refused(header: Any) -> None:
 )
 def test_a_cheap_look(a: Any, b: Any, wanted: bool) -> None:
     for dtype in (np.float32, np.float64):
-        assert alike(np.array(a, dtype), np.array(b, dtype)) is wanted
+        assert alike(np.array(a, dtype), np.array(b, dtype), np.dtype(dtype).name) is wanted
 
 
 def test_types_and_whole_numbers_are_compared_exactly() -> None:
-    assert not alike(np.ones(1, np.float32), np.ones(1, np.float64))
-    assert not alike(np.array([1, 2]), np.array([1, 3]))
-    assert alike(np.array([100.0], np.float16), np.array([100.25], np.float16))
+    assert not alike(np.ones(1, np.float32), np.ones(1, np.float64), "float32")
+    assert not alike(np.array([1, 2]), np.array([1, 3]), "int64")
+    assert alike(np.array([100.0], np.float16), np.array([100.25], np.float16), "float16")
+
+
+def test_bfloat16_travels_as_float32_and_is_compared_as_what_it_is() -> None:
+    one, near, far = (np.array([100.0 + d], np.float32) for d in (0.0, 2.0, 20.0))
+
+    def typed(array: Any, dtype: str = "bfloat16") -> GraphAnswer:
+        (back,) = answers_in(packed_answers([GraphAnswer(Outcome.OK, [array], types=(dtype,))]), 1)
+        return back
+
+    assert not is_parted({"a": typed(one), "b": typed(near)})
+    assert is_parted({"a": typed(one), "b": typed(far)})
+    assert is_parted({"a": typed(one, "float32"), "b": typed(near, "float32")})
+    assert is_parted({"a": typed(one), "b": typed(one, "float32")})  # of another type
+    short = packed_answers([GraphAnswer(Outcome.OK, [one], types=("bfloat16", "float32"))])
+    with pytest.raises(ProtocolError, match="other types than outputs"):
+        answers_in(short, 1)
 
 
 def test_a_gap_says_nothing_and_a_failure_does() -> None:

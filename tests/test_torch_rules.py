@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,28 @@ import pytest
 import torch
 from torch import nn
 
+from conftest import in_pool
 from outvote.bench.reader import read_file
-from outvote.cli import main
-from outvote.core.case import random_data
+from outvote.campaign.job import Budget, FuzzJob, SeedFile
+from outvote.commands.check.job import Job
+from outvote.commands.check.run import check_in
+from outvote.commands.fuzz.run import start
+from outvote.core.case import load_data, random_data
+from outvote.core.model import Input, Layer, Model, Ref
 from outvote.core.protocol import Ran, Read, RunModel, Save
 from outvote.core.target import Run
+from outvote.dialects.torch_export.nouns.node import ref
+from outvote.dialects.torch_export.nouns.requests import TryCalls
 from outvote.dialects.torch_export.targets import BUILT_IN
+from outvote.dialects.torch_export.zoo import workshop
+from outvote.dialects.torch_export.zoo.catalog import PROGRAMS
+from outvote.dialects.torch_export.zoo.work import build
 from outvote.mutate.registry import all_rules, mutate
 from outvote.mutate.subject import Subject
-from outvote.mutate.tools import NoTools, Tools
-from outvote.run.local import LocalPool
+from outvote.mutate.tools import Tools, tools_for
 from outvote.run.pool import Pool
+from outvote.run.watch import silent
+from test_ground_truth import WORD, told
 from torch_programs import saved
 
 pytestmark = pytest.mark.frameworks
@@ -82,19 +94,17 @@ class Bench:
 
 
 @pytest.fixture(scope="module")
-def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def bench(program_pool: Pool, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     folder = tmp_path_factory.mktemp("models")
     files, subjects = {}, {}
-    with LocalPool([BUILT_IN[name] for name in TARGETS]) as pool:
-        pool.start()
-        for name, (made, shape) in MODELS.items():
-            torch.manual_seed(1)
-            free = ({0: torch.export.Dim("n")},)
-            files[name] = saved(made(), (torch.randn(shape),), folder / f"{name}.pt2", free)
-            run = read_file(pool, TARGETS[0], files[name])
-            assert run.ok, run.message
-            subjects[name] = Subject.of(run.reply.model, run.reply.specs)
-        yield Bench(pool, NoTools(pool.blobs), files, subjects)
+    for name, (made, shape) in MODELS.items():
+        torch.manual_seed(1)
+        free = ({0: torch.export.Dim("n")},)
+        files[name] = saved(made(), (torch.randn(shape),), folder / f"{name}.pt2", free)
+        run = read_file(program_pool, TARGETS[0], files[name])
+        assert run.ok, run.message
+        subjects[name] = Subject.of(run.reply.model, run.reply.specs)
+    return Bench(program_pool, tools_for("torch_export", program_pool, TARGETS[0]), files, subjects)
 
 
 def mutants(bench: Bench, rule: str, model: str) -> list[Subject]:
@@ -146,11 +156,59 @@ def test_a_call_that_writes_over_what_others_read_changes_nothing_for_them(bench
     assert np.allclose(x, y, rtol=1e-4, atol=1e-6)
 
 
+def test_a_program_of_the_zoo_is_what_its_table_says(program_pool: Pool, tmp_path: Path) -> None:
+    """One of them, drawn by the commit; it is read, and it runs."""
+    name = random.Random(WORD).choice(sorted(PROGRAMS))
+    worker = program_pool.targets[TARGETS[0]]
+    with workshop().bench(tmp_path, worker, silent, program_pool) as at_work:
+        made = build(at_work, PROGRAMS[name], 0)
+    assert (made.layers, made.weights) == (PROGRAMS[name].layers, PROGRAMS[name].weights)
+    targets = tuple(BUILT_IN[target] for target in TARGETS)
+    found = check_in(program_pool, Job(made.model, targets, data=load_data(made.data)))
+    assert found.verdict == "consistent", told(WORD, [name, *(f.title for f in found.findings)])
+    shape = found.case.data.inputs[0].shape[1:]
+    assert shape == PROGRAMS[name].shape
+
+
+def call(operator: str, **config: Any) -> TryCalls:
+    """One call on a tensor with a free batch."""
+    layer = Layer("y", f"aten.{operator}", config, [], {"self": ref("x")})
+    inputs = (Input("x", (None, 3, 4), "float32"),)
+    return TryCalls(model=Model("call", inputs, (layer,), (Ref("y"),), "torch_export"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "expected"),
+    [
+        (call("softmax.int", dim=1), ((None, 3, 4), "float32")),
+        (call("sum.dim_IntList", dim=[2]), ((None, 3), "float32")),
+        (call("zeros_like"), ((None, 3, 4), "float32")),
+        (call("softmax.int", dim=0), "mixes instances"),
+        (call("cumsum", dim=0), "mixes instances"),
+        (call("sum"), "one tensor for all instances"),
+        (call("transpose.int", dim0=0, dim1=1), "do not follow the batch"),
+        (call("softmax.int", dim=3), "Dimension out of range"),
+    ],
+)
+def test_a_call_is_tried_for_its_form_and_for_keeping_instances_apart(
+    bench: Bench, request_: TryCalls, expected: Any
+) -> None:
+    run = bench.pool.ask(TARGETS[0], request_)
+    if isinstance(expected, str):
+        assert not run.ok
+        assert expected in run.message
+        return
+    assert run.ok, run.message
+    assert run.reply.specs["y"] == (expected,)
+    assert run.reply.model.layers[0].batch == (0,)
+
+
 def test_a_campaign_on_a_program(bench: Bench, tmp_path: Path) -> None:
-    out, targets = tmp_path / "out", ",".join(TARGETS)
-    asked = ["--targets", targets, "--budget", "40", "--out", str(out), "--quiet"]
-    assert main(["fuzz", str(bench.files["images"]), *asked]) == 0
-    result = json.loads((out / "result.json").read_text())
+    targets = tuple(BUILT_IN[name] for name in TARGETS)
+    job = FuzzJob(
+        (SeedFile("images", bench.files["images"], None),), targets, budget=Budget(mutants=40)
+    )
+    result = start(job, tmp_path / "out", work=in_pool(bench.pool))
     assert result["tested"] == 40
-    assert result["valid"] == 40
+    assert result["valid"] >= 36, result["invalid_examples"]  # some numbers cannot be inverted
     assert result["findings"] == []

@@ -591,6 +591,8 @@ def whole(**changes: Any) -> WholeGraph:
         (whole(kind="nan"), "interfere"),
         (whole(explained=None), "interfere"),  # what was not measured is not excused
         (whole(distance=1.0, outvoted=()), "interfere-undecided"),
+        (whole(uncut="it is another"), "adds-up"),
+        (whole(uncut="it is another", distance=1.0), "uncut"),
     ],
 )
 def test_rows_of_the_whole_graph(facts: WholeGraph, row: str) -> None:

@@ -20,6 +20,7 @@ from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.core.arrays import Array
 from outvote.core.case import load_data
+from outvote.core.dialect import zoo_of
 from outvote.core.errors import UsageError
 from outvote.core.zoo_protocol import BuildZooModel
 from outvote.dialects.keras.targets import BUILT_IN
@@ -27,6 +28,7 @@ from outvote.dialects.keras.zoo.catalog import ENTRIES, GROUPS, VERSION, ZooEntr
 from outvote.dialects.keras.zoo.samples import digits, fitted, generated
 from outvote.dialects.keras.zoo.seeds import default_cache, seed_file
 from outvote.dialects.keras.zoo.work import Trained, _plan, bench, build, source_of, train, trainer
+from outvote.dialects.torch_export.zoo.catalog import PROGRAMS
 from outvote.judge.distances import spread
 from outvote.run.pool import Pool
 
@@ -65,6 +67,16 @@ def test_the_list_loads_no_framework() -> None:
     assert not {"numpy", "keras", "tensorflow", "jax", "torch", "sklearn"} & set(modules.split())
     for name in ENTRIES:
         assert any(name in line.split() for line in table), f"{name} is not listed"
+
+
+def test_programs_of_pytorch_are_named_in_the_guide_and_a_near_name_is_hinted() -> None:
+    page = (ROOT / "docs" / "zoo.md").read_text()
+    assert [name for name in PROGRAMS if f"`{name}`" not in page] == []
+    assert zoo_of("torch:all").members_of("torch:all") == tuple(PROGRAMS)
+    with pytest.raises(UsageError, match="did you mean 'torch:resnet'"):
+        zoo_of("torch:resnt").members_of("torch:resnt")
+    with pytest.raises(UsageError, match="has one size"):
+        PROGRAMS["torch:vit"].sized(16)
 
 
 def test_the_guide_has_the_figures_of_the_table() -> None:

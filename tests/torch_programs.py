@@ -1,13 +1,25 @@
-"""Small PyTorch modules, as people write them, and the archives of their programs."""
+"""Small PyTorch modules, as people write them, the archives of their programs, and faults."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
+
+from outvote.core.target import Target
+from outvote.dialects.torch_export.targets import BUILT_IN
+
+PLANTS = Path(__file__).parent.parent / "benchmarks" / "torch_fault_plants.py"
+
+
+def planted(fault: str, base: str) -> Target:
+    """A target with one of the faults of benchmarks/torch_fault_plants.py, as its own library."""
+    env = {"FAULT": fault}
+    return replace(BUILT_IN[base], name=fault, library=fault, borrows={}, setup=PLANTS, env=env)
 
 
 class Block(nn.Module):

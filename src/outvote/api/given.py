@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from outvote.api.options import CheckOptions
 from outvote.core.arrays import Array
 from outvote.core.case import load_data
 from outvote.core.dialect import dialects
@@ -43,6 +44,16 @@ def itself(path: Path) -> tuple[Target, ...]:
     """A live model that was saved there, as a target of its own, where its dialect offers that."""
     found = [wing.live.itself(path) for wing in dialects() if wing.live is not None]
     return tuple(target for target in found if target is not None)
+
+
+def without(own: Sequence[Target], options: CheckOptions) -> CheckOptions:
+    """The options but for names of these targets, which take part in any case."""
+    names = options.get("targets")
+    if names is None:
+        return options
+    listed = [names] if isinstance(names, str) else list(names)
+    kept = [name for name in listed if name not in {target.name for target in own}]
+    return {**options, "targets": kept}
 
 
 def _read(inputs: Inputs | None) -> list[Array]:

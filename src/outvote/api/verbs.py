@@ -16,7 +16,7 @@ import numpy as np
 
 from outvote import commands
 from outvote.api.asked import job_asked
-from outvote.api.given import ARRAYS, Inputs, as_data, as_file, as_files, itself
+from outvote.api.given import ARRAYS, Inputs, as_data, as_file, as_files, itself, without
 from outvote.api.options import (
     BisectOptions,
     CheckOptions,
@@ -50,9 +50,10 @@ def check(
     Without `x` the inputs are random. `y` is what the model should answer, if that is known.
     """
     with OwnedFolder() as folder:
-        files = {"model": as_file(model, folder, inputs=x), "data": as_data(x, y, folder)}
-        job = job_asked("check", **files, **options)
-        job = replace(job, targets=(*job.targets, *itself(Path(job.model))))
+        file = as_file(model, folder, inputs=x)
+        files, own = {"model": file, "data": as_data(x, y, folder)}, itself(file)
+        job = job_asked("check", **files, **without(own, options))
+        job = replace(job, targets=(*job.targets, *own))
         return _done("check", job, progress, files["data"])
 
 

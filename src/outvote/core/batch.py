@@ -41,6 +41,11 @@ class GraphAnswer:
     outputs: Sequence[Array] = ()
     message: str = ""
     seconds: float = 0.0  # that the processor took
+    types: tuple[str, ...] = ()  # of the outputs, where an array cannot say it: bfloat16
+
+    def type_of(self, place: int) -> str:
+        """What an output is of."""
+        return self.types[place] if self.types else dtype_name(self.outputs[place])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,7 +208,8 @@ def packed_answers(answers: Sequence[GraphAnswer]) -> Array:
 
 
 def answer_item(answer: GraphAnswer) -> list[bytes | memoryview]:
-    header = [answer.outcome.value, answer.message[:_MOST_TEXT], answer.seconds]
+    told = answer.message[:_MOST_TEXT]
+    header = [answer.outcome.value, told, answer.seconds, list(answer.types)]
     return item(header, answer.outputs)
 
 
@@ -212,10 +218,13 @@ def answers_in(packed: Array, count: int) -> list[GraphAnswer]:
     found = []
     for header, arrays in items(packed):
         try:
-            outcome, message, seconds = header
-            found.append(GraphAnswer(Outcome(outcome), arrays, str(message), float(seconds)))
+            outcome, message, seconds, types = header
+            told = str(message), float(seconds), tuple(map(str, types))
+            found.append(GraphAnswer(Outcome(outcome), arrays, *told))
         except (ValueError, TypeError) as error:
             raise ProtocolError(f"an answer in a pack could not be read: {error}") from error
+    if any(one.types and len(one.types) != len(one.outputs) for one in found):
+        raise ProtocolError("an answer in a pack has other types than outputs")
     if len(found) != count:
         raise ProtocolError(f"{len(found)} answers to {count} cases")
     return found

@@ -70,6 +70,7 @@ class Target:
     is_wider: bool = False  # it computes in a wider type than it gives: no overflow on the way
     original: str = ""  # of a twin, which transforms models first: who runs them as they are
     twin: str = ""  # of a twin: the transformation, as `--twins` names it in every dialect
+    uncut: str = ""  # of one that runs models as a whole alone: what it means where it differs
     defines: bool = False  # its library says what the dialect's layers mean
     device: str = ""  # what it computes on, where that is no processor: gpu
     config: Path | None = None  # the outvote.toml that defines it; None: it is built in

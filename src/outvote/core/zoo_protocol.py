@@ -1,10 +1,23 @@
-"""What the zoo asks of workers: to build, train and export models, and to load data sets."""
+"""What the zoo asks of workers, to build, train and export models; what it has of them then."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from outvote.core.protocol import File, Reply, Request
+
+
+@dataclass(frozen=True)
+class Made:
+    """A model that was written, and the data that goes with it."""
+
+    name: str
+    model: Path
+    data: Path
+    layers: int
+    weights: int
+    seconds: float
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,7 @@ class WholeGraph:
     outvoted: tuple[str, ...]
     distance: float
     explained: float | None  # by the noise of the whole graph, on that input; None: not measured
+    uncut: str = ""  # what it means that one of the pair differs which has no layers
 
     @property
     def suspect(self) -> str:
@@ -56,12 +57,14 @@ class WholeGraph:
         return self.explained is not None and self.distance < LOST_DIGITS * self.explained
 
 
+_ALONE = "Fed with the same tensors every layer agrees. "
 _INTERFERE = (
     "The difference needs several layers at once, as when a compiler fuses them or one spoils "
     "another's memory."
 )
 _WORDS: Mapping[str, Callable[[WholeGraph], str]] = {
     "explained": lambda w: f"{w.explained or 0:.2g}",
+    "uncut": lambda w: w.uncut,
     "distance": lambda w: f"{w.distance:.2g}",
 }
 WHOLE_GRAPH: tuple[DecisionRow[WholeGraph], ...] = (
@@ -73,6 +76,14 @@ WHOLE_GRAPH: tuple[DecisionRow[WholeGraph], ...] = (
         "precision",
         "Moving every tensor of the graph by one last place explains {explained}; {distance} is "
         "not far beyond: small differences of single layers add up.",
+    ),
+    DecisionRow(
+        "uncut",
+        "a target of the pair runs the model as a whole alone: the module that a program was "
+        "exported from",
+        lambda w: bool(w.uncut),
+        "unknown",
+        "The result differs: {uncut}. In which layer cannot be said, since it is not cut into any.",
     ),
     DecisionRow(
         "interfere",
@@ -275,8 +286,8 @@ class Blame:
         finding = Finding(
             kind=whole.kind,
             title=f"{' and '.join(pair.targets)} differ, and no layer alone shows it",
-            reason="Fed with the same tensors every layer agrees. "
-            f"{sentence(row, Words(whole, _WORDS))} {voted.reason}.",
+            reason=f"{'' if whole.uncut else _ALONE}{sentence(row, Words(whole, _WORDS))} "
+            f"{voted.reason}.",
             targets=pair.targets,
             accused=None,
             triage=row.triage,
@@ -288,6 +299,8 @@ class Blame:
         )
         if row.triage == "precision":
             return finding
+        if whole.uncut:
+            return finding.but(title=f"{' and '.join(pair.targets)} differ: {whole.uncut}")
         return self._parting(finding, whole)
 
     def _parting(self, finding: Finding, whole: WholeGraph) -> Finding:
@@ -320,6 +333,7 @@ class Blame:
             outvoted=tuple(n for n in pair.targets if n in voted.outvoted),
             distance=float(max(apart, default=0.0)),
             explained=noise.limit(index) if noise else None,
+            uncut=next((t.uncut for n in pair.targets if (t := self.pool.targets[n]).uncut), ""),
         )
 
     def _place(self, finding: Finding) -> int:

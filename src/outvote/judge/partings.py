@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def is_parted(answers: Answers) -> bool:
         return False
     if any(a.outcome not in (Outcome.OK, Outcome.UNSUPPORTED) for a in answers.values()):
         return True
-    return any(_way(ran[0].outputs, other.outputs) for other in ran[1:])
+    return any(_way(ran[0], other) for other in ran[1:])
 
 
 def key_of(case: GraphCase, answers: Answers) -> CauseKey:
@@ -37,7 +37,7 @@ def key_of(case: GraphCase, answers: Answers) -> CauseKey:
     leaving, places = [], []
     for group in groups:
         if group is not most:
-            way, place = _way(answers[most[0]].outputs, answers[group[0]].outputs) or ("", 0)
+            way, place = _way(answers[most[0]], answers[group[0]]) or ("", 0)
             leaving.append(f"{', '.join(group)}: {way}")
             places.append(place)
     leaving += [f"{name}: {answer.outcome.value}" for name, answer in failed.items()]
@@ -64,7 +64,7 @@ def _groups(answers: Answers) -> list[list[str]]:
         if answer.outcome is not Outcome.OK:
             continue
         for group in groups:
-            if not _way(answers[group[0]].outputs, answer.outputs):
+            if not _way(answers[group[0]], answer):
                 group.append(name)
                 break
         else:
@@ -72,19 +72,19 @@ def _groups(answers: Answers) -> list[list[str]]:
     return groups
 
 
-def _way(a: Sequence[Array], b: Sequence[Array]) -> tuple[str, int] | None:
+def _way(a: GraphAnswer, b: GraphAnswer) -> tuple[str, int] | None:
     """How outputs differ, and in which of them first; None where they do not."""
-    if len(a) != len(b):
+    if len(a.outputs) != len(b.outputs):
         return "number of outputs", 0
-    for place, (x, y) in enumerate(zip(a, b, strict=True)):
-        if not alike(x, y):
+    for place, (x, y) in enumerate(zip(a.outputs, b.outputs, strict=True)):
+        if a.type_of(place) != b.type_of(place):
+            return "type", place
+        if not alike(x, y, a.type_of(place)):
             return _how(x, y), place
     return None
 
 
 def _how(x: Array, y: Array) -> str:
-    if x.dtype != y.dtype:
-        return "type"
     if x.shape != y.shape:
         return "shape"
     if x.dtype.kind == "f" and not np.array_equal(np.isnan(x), np.isnan(y)):
@@ -94,15 +94,15 @@ def _how(x: Array, y: Array) -> str:
     return "values"
 
 
-def alike(a: Array, b: Array) -> bool:
-    """Whether two tensors agree so far that a closer look is not worth it."""
+def alike(a: Array, b: Array, dtype: str) -> bool:
+    """Whether two tensors of a type agree so far that a closer look is not worth it."""
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
     if a.tobytes() == b.tobytes():
         return True
     if a.dtype.kind != "f":
         return False
-    tolerance = max(SCREEN, BULK_PLACES * PLACE[a.dtype.name])
+    tolerance = max(SCREEN, BULK_PLACES * PLACE[dtype])
     x, y = a.astype(np.float64), b.astype(np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         size = np.abs(x)

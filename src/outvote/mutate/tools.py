@@ -67,7 +67,7 @@ class Tools(Protocol):
         ...
 
 
-@dataclass(frozen=True)
+@dataclass
 class NoTools:
     """For a dialect that makes no layers: rules that need none still apply."""
 

@@ -57,6 +57,8 @@ class Examiner:
         """The finding with its smallest specimen and a verdict; as it was where none shows it."""
         if self.seconds <= 0 or finding.triage == "precision" or finding.kind == "performance":
             return finding
+        if any(self.targets[name].uncut for name in finding.targets):  # nothing smaller is run
+            return finding
         specimens = self._specimens(finding, model, inputs)
         for specimen in specimens:
             examined = self._with_one(finding, specimen) or self._with(finding, specimen)

@@ -126,7 +126,7 @@ def started_by(target: Target) -> dict[str, str]:
 
 def first_in_process(targets: Iterable[Target]) -> list[str]:
     """The line that runs a target's setup script, where one has any."""
-    line = 'if "SETUP" in os.environ: runpy.run_path(os.environ["SETUP"])'
+    line = 'if "SETUP" in os.environ: runpy.run_path(os.environ["SETUP"], run_name="__main__")'
     return [line] if any(target.setup for target in targets) else []
 
 

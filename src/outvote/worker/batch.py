@@ -21,6 +21,7 @@ from pathlib import Path
 
 from outvote.core.arrays import Array
 from outvote.core.batch import GraphAnswer, GraphCase, Pack, RunGraphs, answer_item, cases_in
+from outvote.core.states import State
 from outvote.core.target import Outcome
 from outvote.worker.main import Context
 
@@ -51,7 +52,7 @@ def run_graphs(
 
 
 def answered_by(
-    run: Callable[[GraphCase], Sequence[Array]],
+    run: Callable[[GraphCase], Sequence[State]],
     is_gap: Callable[[Exception], bool],
     case: GraphCase,
 ) -> GraphAnswer:
@@ -63,7 +64,10 @@ def answered_by(
         told = f"{type(error).__name__}: {error}"
         outcome = _outcome(is_gap, error, told)
         return GraphAnswer(outcome, message=told, seconds=time.process_time() - began)
-    return GraphAnswer(Outcome.OK, outputs, seconds=time.process_time() - began)
+    arrays, types = [one.array for one in outputs], tuple(one.dtype for one in outputs)
+    plain = all(array.dtype.name == dtype for array, dtype in zip(arrays, types, strict=True))
+    seconds = time.process_time() - began
+    return GraphAnswer(Outcome.OK, arrays, seconds=seconds, types=() if plain else types)
 
 
 def _outcome(is_gap: Callable[[Exception], bool], error: Exception, told: str) -> Outcome:

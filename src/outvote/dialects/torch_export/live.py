@@ -16,7 +16,7 @@ from typing import Any
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
-from outvote.dialects.torch_export.nouns.module import ANSWERS, SUFFIX, ModuleAnswers
+from outvote.dialects.torch_export.nouns.module import ANSWERS, MODULE, SUFFIX, ModuleAnswers
 
 # What PyTorch says where it cannot export, and what that means.
 _REASONS = (
@@ -69,13 +69,14 @@ def itself(path: Path) -> Target | None:
     if not answers.exists():
         return None
     return Target(
-        "torch:module",
+        MODULE,
         dialect="torch_export",
         worker="module",
         library="torch",
         packages=("torch",),
         package="torch",
         env={ANSWERS: str(answers)},
+        uncut="what torch.export wrote down is not what the module does",
     )
 
 

@@ -45,6 +45,7 @@ _AT_A_GLANCE = {
     "inductor": "print(torch.compile(forward)(@INPUTS@))",
     "aot_eager": 'print(torch.compile(forward, backend="aot_eager")(@INPUTS@))',
     "script": "print(torch.jit.trace(forward, (@INPUTS@,))(@INPUTS@))",
+    "dynamic": "print(torch.compile(forward, dynamic=True)(@INPUTS@))",
     "decomposed": "from torch.fx.experimental.proxy_tensor import make_fx\n"
     "print(make_fx(forward, torch._decomp.core_aten_decompositions())(@INPUTS@)(@INPUTS@))",
 }

@@ -102,6 +102,8 @@ _INDUCTOR = _torch(
 # It takes float64, says float64, and computes in float32.
 _OPENVINO = _converted("openvino", "torch,openvino", capabilities=_READS, feigns=("float64",))
 _ORT = _converted("onnxruntime", "onnxscript", "onnxscript", capabilities=_READS | {"float64"})
+# In an environment of its own: it brings much that nothing else here needs.
+_EXECUTORCH = _converted("executorch", "", capabilities=_READS, requirements=("executorch==1.5.1",))
 _TWINS = {
     **{name: replace(_torch(name), worker="twin") for name in FILES},
     "onnx": _ORT,
@@ -112,18 +114,22 @@ BUILT_IN: Mapping[str, Target] = {
     target.name: target
     for target in (
         _EAGER,
-        _torch(
-            "decomposed",
-            library="torch's decompositions",
-            borrows={"torch": BORROWED_BY_DECOMPOSITIONS},
+        *(
+            _torch(
+                mode,
+                library="torch's decompositions",
+                borrows={"torch": BORROWED_BY_DECOMPOSITIONS},
+            )
+            for mode in ("decomposed", "symbolic")
         ),
         _torch("aot_eager", costs=frozenset({"compiles"})),
         _INDUCTOR,
-        replace(_INDUCTOR, name="torch:aoti", mode="aoti"),
+        *(replace(_INDUCTOR, name=f"torch:{mode}", mode=mode) for mode in ("dynamic", "aoti")),
         _torch("script", costs=frozenset({"compiles"})),
         *(_on_cuda(base, device) for base in (_EAGER, _INDUCTOR) for device in ON_CUDA),
         _OPENVINO,
         _ORT,
+        _EXECUTORCH,
         *(_twin(name, base) for name, base in _TWINS.items()),
     )
 }
@@ -131,9 +137,14 @@ DEFAULT = SEARCHED = (_READER, "torch:decomposed", "openvino:torch")
 
 
 def with_versions(base: Target, requirements: tuple[str, ...], name: str) -> Target:
-    """A target with other releases, in an environment of its own."""
-    asked = merged(base.requirements, requirements)
-    return replace(base, name=name, requirements=asked, plain=base.plain or base.name)
+    """A target with other releases, in an environment of its own; PyTorch brings no NumPy."""
+    return replace(
+        base,
+        name=name,
+        requirements=merged(base.requirements, requirements),
+        packages=(*base.packages, "numpy"),
+        plain=base.plain or base.name,
+    )
 
 
 def helpers(targets: Iterable[Target]) -> list[Target]:

@@ -19,6 +19,7 @@ from outvote.core.target import Run, Target
 from outvote.core.zoo_protocol import (
     BuildZooModel,
     LoadDataset,
+    Made,
     ModelPlan,
     TrainZooModel,
     ZooModelBuilt,
@@ -39,18 +40,6 @@ _INPUTS = 32  # in the data of a model that was built
 _GENERATED = 2000  # to train on
 _TESTED = 0.2  # of the samples
 _BATCH = 32  # half of it for few samples: a short training makes few steps
-
-
-@dataclass(frozen=True)
-class Made:
-    """A model that was written, and the data that goes with it."""
-
-    name: str
-    model: Path
-    data: Path
-    layers: int
-    weights: int
-    seconds: float
 
 
 @dataclass(frozen=True)

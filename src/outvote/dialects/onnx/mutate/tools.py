@@ -21,8 +21,8 @@ from outvote.dialects.onnx.nouns.requests import (
     FormsInferred,
     GivenTensor,
     InferForms,
-    NodesDrawn,
 )
+from outvote.mutate.graft import grafted
 from outvote.mutate.subject import Spec, Subject
 from outvote.run.pool import Ask, Pool, asker
 from outvote.run.settle import ask_settled, settled
@@ -136,7 +136,8 @@ class OnnxTools:
         if found is None:
             return None
         self.refused += found.refused
-        return _fitted(subject, given, found)
+        layers, specs, _ = grafted(subject, given, found.model, found.specs, _stem)
+        return layers, specs
 
     def _with(self, layer: Layer, parameters: Mapping[str, Any]) -> Layer:
         """The node with these attributes, as far as they are not what it has anyway."""
@@ -160,6 +161,10 @@ def onnx_tools(pool: Pool, reader: str) -> OnnxTools:
 
 def _main(origin: Origin) -> int:
     return int(origin.opset.get("", origin.opset.get("ai.onnx", 0)))
+
+
+def _stem(layer: Layer) -> str:
+    return layer.kind.lower()
 
 
 def _told(spec: Spec) -> GivenTensor:
@@ -190,36 +195,3 @@ def _specs(layer: Layer, found: FormsInferred) -> tuple[Spec, ...]:
         Spec(shape, dtype, layer.batch_axis(index))
         for index, (shape, dtype) in enumerate(found.specs[layer.name])
     )
-
-
-def _fitted(subject: Subject, given: Sequence[Ref], found: NodesDrawn) -> tuple[list[Layer], Specs]:
-    """Drawn nodes under names of their own, reading the tensors of the subject."""
-    names: dict[str, Ref] = {
-        item.name: ref for item, ref in zip(found.model.inputs, given, strict=True)
-    }
-    taken = set(subject.specs)
-    layers: list[Layer] = []
-    specs: dict[str, tuple[Spec, ...]] = {}
-
-    def placed(ref: Ref) -> Ref:
-        known = names[ref.producer]
-        return known if ref.producer.startswith("given") else Ref(known.producer, ref.index)
-
-    for layer in found.model.layers:
-        name = _unused(layer.kind.lower(), taken)
-        taken.add(name)
-        args = with_refs(layer.args, placed)
-        names[layer.name] = Ref(name)
-        layers.append(replace(layer, name=name, args=args))
-        specs[name] = tuple(
-            Spec(shape, dtype, layer.batch_axis(index))
-            for index, (shape, dtype) in enumerate(found.specs[layer.name])
-        )
-    return layers, specs
-
-
-def _unused(stem: str, taken: Collection[str]) -> str:
-    number = 1
-    while f"{stem}_{number}" in taken:
-        number += 1
-    return f"{stem}_{number}"

@@ -11,6 +11,7 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.files import save_npz
 
+MODULE = "torch:module"  # the target
 ANSWERS = "OUTVOTE_MODULE"  # the variable that tells a worker where they are
 SUFFIX = ".answers.npz"
 _TYPES = "types"

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from onnx import ModelProto
 
-from outvote.core.arrays import Array
 from outvote.core.batch import GraphCase
 from outvote.core.model import Input
 from outvote.core.states import State
@@ -15,12 +14,12 @@ from outvote.dialects.onnx.workers.shared.assemble import Assembled
 from outvote.dialects.onnx.workers.shared.runtime import Runtime
 
 
-def run_graph(runtime: Runtime, case: GraphCase) -> Sequence[Array]:
-    """What a graph gives; raises what the runtime raises."""
+def run_graph(runtime: Runtime, case: GraphCase) -> Sequence[State]:
+    """What a graph gives, as arrays say it; raises what the runtime raises."""
     graph = _assembled(case, runtime.free)
     pairs = zip(graph.inputs, case.feeds, strict=True)
     states = runtime.load(graph).run([State(array, None, i.dtype) for i, array in pairs])
-    return [state.array for state in states if state is not None]  # none is shown, none gone
+    return [State(state.array) for state in states if state is not None]  # none is shown or gone
 
 
 def _assembled(case: GraphCase, free: bool) -> Assembled:

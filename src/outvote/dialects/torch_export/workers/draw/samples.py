@@ -20,8 +20,9 @@ import torch
 
 from outvote.worker.unfit import Unfit
 
-# Types that every target is given as they are; others are PyTorch's alone.
-TYPES = ("float32", "float64", "float16", "int64", "int32", "int8", "uint8", "bool")
+# Types that targets are given as they are; others are PyTorch's alone.
+_FLOATS = ("float32", "float64", "float16", "bfloat16")
+TYPES = (*_FLOATS, "int64", "int32", "int8", "uint8", "bool")
 _MOST = 40  # samples of one operator and type
 
 

@@ -25,12 +25,16 @@ class Decomposed:
     libraries: tuple[str, ...] = ()
     precision: Mapping[str, Any] = {}
 
+    def __init__(self, sizes: str = "real") -> None:
+        self._sizes = sizes  # as `make_fx` calls it
+
     @cached_property
     def _table(self) -> Any:
         return core_aten_decompositions()
 
     def load(self, module: Any, examples: Sequence[Any]) -> Program:
-        found: Program = make_fx(module, decomposition_table=self._table)(*examples)
+        trace = make_fx(module, decomposition_table=self._table, tracing_mode=self._sizes)
+        found: Program = trace(*examples)
         return found
 
     def is_gap(self, error: Exception) -> bool:

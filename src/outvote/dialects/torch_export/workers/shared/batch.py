@@ -35,11 +35,11 @@ def case_of(read: ModelRead, feeds: Sequence[Array], signature: str = "") -> Gra
     return GraphCase(written_program(read), feeds, leaves, signature)
 
 
-def run_program(engine: CallEngine, case: GraphCase) -> Sequence[Array]:
+def run_program(engine: CallEngine, case: GraphCase) -> Sequence[State]:
     """What a program gives; raises what the target raises."""
     model = program_in(case.content).model
     try:
-        return [state.array for state in engine.whole(model, _fed(model, case.feeds))]
+        return engine.whole(model, _fed(model, case.feeds))
     finally:
         engine.forget()
 

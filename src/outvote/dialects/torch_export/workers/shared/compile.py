@@ -21,15 +21,16 @@ class Compiled:
     libraries: tuple[str, ...] = ()
     precision: Mapping[str, Any] = {}
 
-    def __init__(self, backend: str, folder: Path) -> None:
-        self._backend = backend
+    def __init__(self, backend: str, folder: Path, dynamic: bool = False) -> None:
+        self._backend, self._dynamic = backend, dynamic
         # What another process compiled may come from another PyTorch, or a patched one.
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(folder / "inductor")
         os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 
     def load(self, module: Any, examples: Sequence[Any]) -> Program:
         torch._dynamo.reset()
-        found: Program = torch.compile(module, backend=self._backend, fullgraph=True, dynamic=False)
+        how = {"backend": self._backend, "dynamic": self._dynamic}
+        found: Program = torch.compile(module, fullgraph=True, **how)
         return found
 
     def is_gap(self, error: Exception) -> bool:

@@ -19,6 +19,15 @@ from outvote.core.batch import (
     RunGraphs,
 )
 from outvote.dialects.torch_export.nouns.node import tensors_of
+from outvote.dialects.torch_export.nouns.requests import (
+    BuildProgram,
+    CallsDrawn,
+    CallsTried,
+    DrawCalls,
+    ProgramBuilt,
+    TryCalls,
+)
+from outvote.dialects.torch_export.workers.draw.forms import tried
 from outvote.dialects.torch_export.workers.shared.batch import (
     cut_programs,
     expose_programs,
@@ -31,9 +40,10 @@ from outvote.dialects.torch_export.workers.shared.save import save
 from outvote.worker.batch import answered_by, run_graphs
 from outvote.worker.engine import run_model
 from outvote.worker.hello import hello, installed_version
-from outvote.worker.main import Context, Handlers
+from outvote.worker.main import Context, Handlers, Refused
 from outvote.worker.scripts import run_setup
 from outvote.worker.session import Session, Sessions
+from outvote.worker.unfit import Unfit
 
 _NO_KERNEL = re.compile(r'"\w+" not implemented for ')  # as ATen says it of a type
 # What decides by the values of tensors cannot be traced: torch.export's own classes of errors.
@@ -69,6 +79,9 @@ class TorchWorker:
             RunGraphs: self.run_graphs,
             ExposeGraphs: self.expose_graphs,
             CutGraphs: self.cut_graphs,
+            DrawCalls: self.draw_calls,
+            TryCalls: self.try_calls,
+            BuildProgram: self.build_program,
         }
 
     def is_gap(self, error: Exception) -> bool:
@@ -116,6 +129,26 @@ class TorchWorker:
         from outvote.dialects.torch_export.workers.draw.cases import draw_cases
 
         return draw_cases(request)
+
+    def draw_calls(self, request: DrawCalls) -> CallsDrawn:
+        """New calls behind a tensor."""
+        from outvote.dialects.torch_export.workers.draw.calls import draw_calls
+
+        return draw_calls(request, self._engine, self._context.blobs)
+
+    def try_calls(self, request: TryCalls) -> CallsTried:
+        """What calls give, if they run and keep instances apart."""
+        try:
+            model, specs = tried(self._engine, request.model)
+        except Unfit as unfit:
+            raise Refused(str(unfit)) from unfit
+        return CallsTried(model=model, specs=specs)
+
+    def build_program(self, request: BuildProgram) -> ProgramBuilt:
+        """A program of the zoo."""
+        from outvote.dialects.torch_export.workers.zoo.build import build_program
+
+        return build_program(self._context, request)
 
     def run_graphs(self, request: RunGraphs) -> GraphsRan:
         """Many small programs, each once."""

@@ -1,6 +1,6 @@
 """PyTorch models as people write them, small, with random weights; two are trained on digits.
 
-`MODELS` has a function for each, which gives the module and the inputs of a batch.
+`MODELS` has a function of a seed for each, which gives the module and the inputs of a batch.
 """
 
 from __future__ import annotations
@@ -291,16 +291,16 @@ def trained(module: nn.Module, epochs: int = 8) -> Case:
     return module, [pictures[-16:]]
 
 
-def seeded(make: Callable[[], nn.Module], *inputs: Any) -> Callable[[], Case]:
+def seeded(make: Callable[[], nn.Module], *inputs: Any) -> Callable[[int], Case]:
     """A model with random weights, made so that its outputs depend on its inputs.
 
     Its normalisations have the statistics of the batch, and its head has no bias to hide behind.
     """
 
-    def made() -> Case:
-        torch.manual_seed(5)
+    def made(seed: int) -> Case:
+        torch.manual_seed(seed)
         module = make()
-        rng = np.random.default_rng(5)
+        rng = np.random.default_rng(seed)
         given = [one(rng) for one in inputs]
         for part in module.modules():
             if isinstance(part, nn.BatchNorm2d):
@@ -328,15 +328,15 @@ def cache(rng: Any) -> Any:
     return rng.normal(size=(2, 2, 4, 7, 4)).astype(np.float32)
 
 
-def on_digits(make: Callable[[], nn.Module]) -> Callable[[], Case]:
-    def made() -> Case:
-        torch.manual_seed(5)
+def on_digits(make: Callable[[], nn.Module]) -> Callable[[int], Case]:
+    def made(seed: int) -> Case:
+        torch.manual_seed(seed)
         return trained(make())
 
     return made
 
 
-MODELS: dict[str, Callable[[], Case]] = {
+MODELS: dict[str, Callable[[int], Case]] = {
     "resnet": seeded(lambda: ResNet((1, 1, 1, 1), 8, 10), images(32)),
     "mobilenet": seeded(MobileNet, images(32)),
     "vit": seeded(VisionTransformer, images(32)),

@@ -1,0 +1,1 @@
+"""Rules that put calls into a program, or change their arguments."""

@@ -1,0 +1,1 @@
+"""Modules of the zoo, and how they become programs."""
