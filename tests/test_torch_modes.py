@@ -17,8 +17,13 @@ from test_ground_truth import WORD, told
 from torch_programs import archive
 
 pytestmark = pytest.mark.frameworks
-TRACED = ("torch:eager", "torch:aot_eager", "torch:script")
-COMPILED = ("torch:aoti", "torch:inductor", "twin:torch:compiled")  # for many seconds
+TRACED = ("torch:eager", "torch:symbolic", "torch:aot_eager", "torch:script")
+COMPILED = (
+    "torch:aoti",
+    "torch:inductor",
+    "torch:dynamic",
+    "twin:torch:compiled",
+)  # for many seconds
 
 
 def test_traced_programs_agree(program_pool: Pool, tmp_path: Path) -> None:

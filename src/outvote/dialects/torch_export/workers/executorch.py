@@ -36,9 +36,10 @@ class LoweredToExecuTorch:
             warnings.simplefilter("ignore")  # of the lowering, about its own parts
             program = torch.export.export(module, tuple(examples))
             lowered = to_edge_transform_and_lower(program, partitioner=[XnnpackPartitioner()])
-            loaded = _load_for_executorch_from_buffer(lowered.to_executorch().buffer)
+            written = lowered.to_executorch().buffer
 
         def run(*tensors: Any) -> Sequence[Any]:
+            loaded = _load_for_executorch_from_buffer(written)  # it reads on in what it is given
             return [part.clone() for part in loaded.forward(list(tensors))]
 
         return run

@@ -33,7 +33,12 @@ class Decomposed:
         return core_aten_decompositions()
 
     def load(self, module: Any, examples: Sequence[Any]) -> Program:
-        trace = make_fx(module, decomposition_table=self._table, tracing_mode=self._sizes)
+        trace = make_fx(
+            module,
+            decomposition_table=self._table,
+            tracing_mode=self._sizes,
+            _allow_non_fake_inputs=True,  # constants stay as they are
+        )
         found: Program = trace(*examples)
         return found
 
