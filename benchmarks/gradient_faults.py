@@ -1,12 +1,12 @@
 """Planted faults of gradients, statistics, updates and steps: found, accused, placed, judged?
 
     python benchmarks/gradient_faults.py                        # every fault
-    python benchmarks/gradient_faults.py --only relu_factor,gru_detached
+    python benchmarks/gradient_faults.py --only relu_factor,rnn_detached
 
 The faults are in gradient_fault_rows.py, a setup script for each in gradient_faults/. Each is
 planted in one target beside two released ones, and shown to `check --train` on a small model. None
 may show without `--train`: what the model gives is as it was. Printed for each: found, who is
-accused, stage and layer, the verdict.
+accused, stage and layer, the verdict; and the reasons, where not all is right.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 from gradient_fault_rows import FAULTS, GradientFault
 from ground_truth_bench import BACKENDS, PLANTED, build_cases, check_model, open_pool
 from outvote.core.lesson import Lesson
+from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.pool import Pool
 
@@ -59,14 +60,21 @@ class GradientScore:
             f"{told['layer_kind'] or '':22} {told['triage']:10} {self.seconds:4.0f} s"
         )
 
+    def reasons(self) -> list[str]:
+        """Why it was said, where not all is right."""
+        wrong = not all(self.answers)
+        return [f"{f['title']}: {f['reason']}" for f in self.findings if wrong]
+
+
+def planted_by(fault: GradientFault) -> Target:
+    """The target that has the fault."""
+    return replace(BUILT_IN[fault.target], name=PLANTED, setup=fault.script)
+
 
 def scored_gradient(pool: Pool, fault: GradientFault, folder: Path) -> GradientScore:
-    """Plant it, and ask for training and for what the model gives."""
-    pool.stop(PLANTED)
-    planted = replace(BUILT_IN[fault.target], name=PLANTED, setup=fault.script)
-    pool.add(planted)
+    """Ask for training and for what the model gives; the planted target is in the pool."""
     others = (BUILT_IN[name] for name in BACKENDS if name != fault.target)
-    targets = (planted, *others)
+    targets = (pool.targets[PLANTED], *others)
     config = {"config": dict(fault.settings)} if fault.settings else {}
     lesson = Lesson(
         {"class_name": fault.optimizer, **config},
@@ -90,8 +98,10 @@ def run_gradient_faults(faults: Sequence[GradientFault], folder: Path) -> list[G
     scores = []
     with open_pool() as pool:
         for fault in faults:
+            pool.stop(PLANTED)
+            pool.add(planted_by(fault))
             scores.append(scored_gradient(pool, fault, folder))
-            print(scores[-1].line(), flush=True)
+            print(scores[-1].line(), *scores[-1].reasons(), sep="\n    ", flush=True)
     return scores
 
 

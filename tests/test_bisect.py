@@ -16,6 +16,7 @@ from outvote.commands.bisect.releases import Interval, narrowed
 from outvote.commands.bisect.result import bisect_result
 from outvote.commands.bisect.run import run_bisect
 from outvote.core.errors import UsageError
+from outvote.core.lesson import Lesson
 from outvote.core.target import Target
 from outvote.dialects.keras.targets import BUILT_IN
 
@@ -275,6 +276,37 @@ def test_a_case_that_is_none_is_refused(
     monkeypatch.chdir(tmp_path)
     assert main(["bisect", *arguments, "--from", "1", "--to", "2"]) == 2
     assert said in capsys.readouterr().err
+
+
+def test_training_needs_a_target_that_trains(
+    index: Index, fake_model: Path, fake_data: Path
+) -> None:
+    with pytest.raises(UsageError, match="needs a target that trains"):
+        bisected(fake_model, fake_data, lesson=Lesson({"class_name": "SGD"}))
+
+
+@pytest.mark.frameworks
+def test_the_release_that_trains_otherwise_is_found(
+    index: Index, monkeypatch: pytest.MonkeyPatch, keras_file: Any, tmp_path: Path
+) -> None:
+    """What the model gives is the same: only with `--train` is there anything to find."""
+    script = tmp_path / "plant.py"
+    script.write_text(
+        "from keras.src.optimizers.sgd import SGD\nplain = SGD.update_step\n"
+        "SGD.update_step = lambda self, g, v, rate: plain(self, 2 * g, v, rate)\n"
+    )
+
+    def release(base: Target, requirements: tuple[str, ...], name: str) -> Target:
+        doubled = requirements[0].endswith(RELEASES[1])
+        return replace(base, name=name, setup=script if doubled else None)
+
+    monkeypatch.setattr("outvote.dialects.keras.targets.with_versions", release)
+    path = keras_file("model = keras.Sequential([keras.Input((3,)), layers.Dense(2)])")
+    ends = "made-up", RELEASES[0], RELEASES[1]
+    lesson = Lesson({"class_name": "SGD"}, steps=2)
+    job = BisectJob(path, BUILT_IN["jax"], (BUILT_IN["jax"],), *ends, lesson=lesson)
+    result = bisect_result(run_bisect(job))
+    assert result["summary"] == "made-up on jax: first bad in 1.1, last good 1.0."
 
 
 @pytest.mark.frameworks

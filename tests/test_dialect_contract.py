@@ -35,6 +35,7 @@ OPTIONAL = {
     "reductions": port.Reductions,
     "script": port.Script,
     "lesson": port.LessonWords,
+    "stage_cases": port.StageCases,
     "stage_script": port.StageScript,
     "specification": port.Specification,
     "regions": port.Regions,

@@ -6,11 +6,11 @@ import ast
 import random
 import sys
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from conftest import joined
 from outvote.run.pool import Pool
 from test_ground_truth import draw_word, told
 
@@ -18,9 +18,9 @@ BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 try:
     from gradient_fault_rows import FAULTS, SCRIPTS, GradientFault
-    from gradient_faults import scored_gradient
+    from gradient_faults import planted_by, scored_gradient
     from gradient_kinks import kinks
-    from ground_truth_bench import build_cases, open_pool
+    from ground_truth_bench import build_cases
 finally:
     sys.path.remove(str(BENCHMARKS))
 
@@ -57,16 +57,17 @@ def test_there_are_a_hundred_kinks() -> None:
 
 
 @pytest.fixture(scope="module")
-def released() -> Iterator[Pool]:
-    with open_pool() as pool:
-        yield pool
+def cases(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("cases")
+    build_cases(drawn(WORD), folder)
+    return folder
 
 
 @pytest.mark.frameworks
 @pytest.mark.parametrize("fault", drawn(WORD), ids=lambda fault: fault.name)
 def test_a_drawn_fault_is_found_accused_placed_and_judged(
-    fault: GradientFault, released: Pool, tmp_path: Path
+    fault: GradientFault, real_pool: Pool, cases: Path
 ) -> None:
-    build_cases([fault], tmp_path)
-    score = scored_gradient(released, fault, tmp_path)
-    assert score.answers == (True,) * 5, told(WORD, [score.line()])
+    with joined(real_pool, planted_by(fault)):
+        score = scored_gradient(real_pool, fault, cases)
+    assert score.answers == (True,) * 5, told(WORD, [score.line(), *score.reasons()])

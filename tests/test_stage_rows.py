@@ -23,8 +23,10 @@ from outvote.core.outputs import Outputs
 from outvote.core.target import Outcome, Run
 from outvote.core.train_protocol import (
     ApplyGradients,
+    Beside,
     GradientsApplied,
     Leaf,
+    Move,
     PullBack,
     PulledBack,
 )
@@ -77,10 +79,18 @@ class Desk:
             y, slope = self.function(x).astype(x.dtype), self.given[name](x, cotangent)
             if slope is not None and x.dtype == np.float32:
                 slope = slope * np.float32(1 + self.narrow.get(name, 0.0))
+        beside = tuple(self.beside(x, cotangent, move) for move in request.moves)
         leaf = Leaf("", 0, "x", slope, "" if slope is None else slope.dtype.name)
-        return PulledBack(
-            value=np.sum(y * cotangent), outputs=Outputs((y,), (y.dtype.name,)), gradients=(leaf,)
-        )
+        told = Outputs((y,), (y.dtype.name,))
+        value = np.sum(y * cotangent)
+        return PulledBack(value=value, outputs=told, gradients=(leaf,), beside=beside)
+
+    def beside(self, x: Array, cotangent: Array, move: Move) -> Beside:
+        moved = x.copy()
+        moved[move.index] = move.value
+        with np.errstate(all="ignore"):
+            y = self.function(moved)
+        return Beside(np.sum(y * cotangent), Outputs((y,), (y.dtype.name,)))
 
     def update(self, name: str, request: ApplyGradients) -> GradientsApplied:
         x = np.array(self.blobs.get(request.weights[0]))

@@ -8,18 +8,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from conftest import joined
 from outvote.core.arrays import Array
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.target import Outcome
 from outvote.core.train_protocol import (
     ApplyGradients,
+    Move,
     PrepareTraining,
     PullBack,
     PulledBack,
     TrainSteps,
 )
 from outvote.dialects.keras.targets import BUILT_IN
-from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 
 pytestmark = pytest.mark.frameworks
@@ -34,9 +35,9 @@ KERNEL, BIAS = RNG.normal(size=(4, 3)), RNG.normal(size=3)
 
 
 @pytest.fixture(scope="module")
-def pool() -> Iterator[Pool]:
-    with LocalPool([BUILT_IN[name] for name in (*EAGER, *COMPILED, "numpy")]) as pool:
-        yield pool
+def pool(real_pool: Pool) -> Iterator[Pool]:
+    with joined(real_pool, *(BUILT_IN[name] for name in COMPILED)) as running:
+        yield running
 
 
 def put(pool: Pool, array: Array, wide: bool = False) -> str:
@@ -93,12 +94,33 @@ def test_a_layer_gives_its_vector_jacobian_product(pool: Pool, name: str, wide: 
         inputs=(put(pool, X, wide),),
         cotangents=(put(pool, C, wide),),
         exact=wide,
+        moves=(Move("", 0, (0, 1), 2.0), Move("dense", 0, (1, 2), 3.0)),
     )
     reply, found = pulled(pool, name, request)
+    x, kernel = X.copy(), KERNEL.copy()
+    x[0, 1], kernel[1, 2] = 2.0, 3.0
+    near(reply.beside[0].outputs.arrays[0], x @ KERNEL + BIAS, wide)
+    near(reply.beside[1].outputs.arrays[0], X @ kernel + BIAS, wide)
+    assert float(reply.beside[0].value) == pytest.approx((C * (x @ KERNEL + BIAS)).sum(), rel=1e-5)
     near(found["x"], C @ KERNEL.T, wide)
     near(found["kernel"], X.T @ C, wide)
     near(found["bias"], C.sum(axis=0), wide)
     near(reply.outputs.arrays[0], X @ KERNEL + BIAS, wide)
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_a_layer_that_is_told_no_type_is_wide_where_the_request_is_exact(
+    pool: Pool, name: str
+) -> None:
+    """Also after it was asked for in float32: as an instrument it must not round to that."""
+    for wide in (False, True, False):
+        dtype = "float64" if wide else "float32"
+        made = layer(pool, "ReLU", {}, wide=False)
+        model = Model("relu", (Input("x", (None, 4), dtype),), (made,), (Ref("relu"),), "keras")
+        given = put(pool, X, wide)
+        request = PullBack(model=model, inputs=(given,), cotangents=(given,), exact=wide)
+        reply, _ = pulled(pool, name, request)
+        near(reply.outputs.arrays[0], np.maximum(X, 0), wide)
 
 
 @pytest.mark.parametrize("name", [*EAGER, *COMPILED])

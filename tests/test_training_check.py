@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from conftest import joined
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
 from outvote.commands.check.run import check_in
@@ -20,7 +21,6 @@ from outvote.core.errors import UsageError
 from outvote.core.lesson import Lesson
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.gate import STRICT
-from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
 from result_form import require_form
 
@@ -54,12 +54,12 @@ BaseOptimizer._clip_by_norm = lambda self, *given: 2 * clip(self, *given)
 
 
 @pytest.fixture(scope="module")
-def pool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
+def pool(real_pool: Pool, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pool]:
     script = tmp_path_factory.mktemp("plant") / "plant.py"
     script.write_text(PLANT)
     planted = replace(BUILT_IN["jax"], name="planted", setup=script, library="planted")
-    with LocalPool([*(BUILT_IN[name] for name in ("tensorflow", "jax", "torch")), planted]) as pool:
-        yield pool
+    with joined(real_pool, planted) as running:
+        yield running
 
 
 @pytest.fixture(scope="module")
@@ -107,16 +107,21 @@ def test_each_stage_is_accused_of_its_own_and_scripts_prove_it(
     assert located["direction"] == "backward"
     assert located["introduction_rate"]["ranking"][0]["layer"] == "first"
     assert ["normal", "first"] in located["map"]["edges"]
-    for finding in result["findings"]:
-        folder = tmp_path / str(finding["repro"])
-        env = {k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"}
-        done = subprocess.run(
-            [sys.executable, str(folder)], capture_output=True, text=True, env=env
-        )
-        lines = {line.split()[0]: line.split()[1] for line in done.stdout.splitlines()}
-        assert lines == {"jax": "ok:", "planted": "WRONG:", "torch": "ok:"}, done.stdout
-        assert done.returncode == 1
-        assert "requires grad" not in done.stdout
+    every = proved(tmp_path / str(gradient["repro"]))
+    told_by = {line.split()[0]: line.split()[1] for line in every.stdout.splitlines()}
+    assert told_by == {"jax": "ok:", "planted": "WRONG:", "torch": "ok:"}, every.stdout
+    assert every.returncode == 1
+    (clipping,) = (f for f in result["findings"] if f["stage"] == "clipping")
+    setup = str(pool.targets["planted"].setup)
+    for more, says in (({}, "ok:"), ({"SETUP": setup}, "WRONG:")):  # as it runs each target
+        one = proved(tmp_path / str(clipping["repro"]), KERAS_BACKEND="jax", **more)
+        assert one.stdout.startswith(says), one.stdout
+        assert one.returncode == (says == "WRONG:")
+
+
+def proved(script: Path, **more: str) -> subprocess.CompletedProcess[str]:
+    env = {k: v for k, v in os.environ.items() if k != "KERAS_BACKEND"} | more
+    return subprocess.run([sys.executable, str(script)], capture_output=True, text=True, env=env)
 
 
 def test_what_cannot_be_trained_is_refused(

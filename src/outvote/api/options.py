@@ -119,6 +119,10 @@ class BisectOptions(_Worker, total=False):
     against: Names
     find_links: Texts
     seed: int
+    train: bool
+    loss: str
+    optimizer: str
+    steps: int
 
 
 class _Explored(_Worker, total=False):

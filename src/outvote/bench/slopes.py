@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
@@ -11,8 +12,7 @@ from outvote.bench.bench import Bench
 from outvote.bench.exercise import do
 from outvote.core.arrays import Array
 from outvote.core.exercises import Pull
-from outvote.core.model import Layer
-from outvote.core.train_protocol import Leaf, PulledBack
+from outvote.core.train_protocol import Beside, Leaf, Move, PulledBack
 from outvote.judge.slopes import UNKNOWN, Slope, slope_of
 from outvote.judge.tolerance import SLOPE_STEPS
 
@@ -29,32 +29,39 @@ def slopes_at(
     bench: Bench, wide: Pull, elements: Sequence[Element], instrument: str
 ) -> list[Slope]:
     """How what a pull differentiates depends on single elements; `wide` is in float64."""
-    base = _reply(bench, wide, instrument)
+    moves = [move for element in elements for move in _moves(bench, wide, element)]
+    asked = replace(wide, moves=tuple(moves))
+    base = do(bench, asked, [instrument], exact=True).replies.get(instrument)
     if base is None:
         return [UNKNOWN] * len(elements)
-    return [_slope(bench, wide, base, element, instrument) for element in elements]
+    changes = iter([_change(wide, base, beside) for beside in base.beside])
+    return [_slope(bench, wide, base, element, changes) for element in elements]
 
 
-def _slope(bench: Bench, pull: Pull, base: PulledBack, element: Element, instrument: str) -> Slope:
-    value = float(_values(bench, pull, element.leaf)[element.index])
+def _moves(bench: Bench, pull: Pull, element: Element) -> list[Move]:
+    """Every step up, then every step down."""
+    leaf, value = element.leaf, _value(bench, pull, element)
+    return [
+        Move(leaf.layer, leaf.place, element.index, value + sign * step)
+        for sign in (1.0, -1.0)
+        for step in _steps(value)
+    ]
+
+
+def _steps(value: float) -> list[float]:
     scale = max(1.0, abs(value))
-    steps = [scale * step for step in SLOPE_STEPS]
-    changes: list[list[float]] = []
-    for sign in (1.0, -1.0):
-        replies = [
-            _reply(bench, _moved(bench, pull, element, value + sign * step), instrument)
-            for step in steps
-        ]
-        changes.append([np.nan if r is None else _change(pull, base, r) for r in replies])
-    return slope_of(steps, changes[0], changes[1], _size(pull, base))
+    return [scale * step for step in SLOPE_STEPS]
 
 
-def _reply(bench: Bench, pull: Pull, instrument: str) -> PulledBack | None:
-    found: PulledBack | None = do(bench, pull, [instrument], exact=True).replies.get(instrument)
-    return found
+def _slope(
+    bench: Bench, pull: Pull, base: PulledBack, element: Element, changes: Iterator[float]
+) -> Slope:
+    steps = _steps(_value(bench, pull, element))
+    above, below = (list(islice(changes, len(steps))) for _ in ("up", "down"))
+    return slope_of(steps, above, below, _size(pull, base))
 
 
-def _change(pull: Pull, base: PulledBack, moved: PulledBack) -> float:
+def _change(pull: Pull, base: PulledBack, moved: Beside) -> float:
     """Of the number; the outputs are subtracted first, where it is a sum over them."""
     if pull.loss is not None or pull.penalty:
         return float(moved.value) - float(base.value)
@@ -77,29 +84,9 @@ def _size(pull: Pull, base: PulledBack) -> float:
     )
 
 
-def _values(bench: Bench, pull: Pull, leaf: Leaf) -> Array:
-    if not leaf.layer:
-        return pull.inputs[leaf.place]
-    weight = pull.model.layer(leaf.layer).weights[leaf.place]
-    return np.asarray(bench.pool.blobs.get(weight.digest))
-
-
-def _moved(bench: Bench, pull: Pull, element: Element, value: float) -> Pull:
+def _value(bench: Bench, pull: Pull, element: Element) -> float:
     leaf = element.leaf
-    array = np.array(_values(bench, pull, leaf))
-    array[element.index] = value
     if not leaf.layer:
-        inputs = list(pull.inputs)
-        inputs[leaf.place] = array
-        return replace(pull, inputs=tuple(inputs))
-    digest = bench.pool.blobs.put(array)
-
-    def changed(layer: Layer) -> Layer:
-        if (layer.shares or layer.name) != leaf.layer:
-            return layer
-        weights = list(layer.weights)
-        weights[leaf.place] = replace(weights[leaf.place], digest=digest)
-        return replace(layer, weights=tuple(weights))
-
-    layers = tuple(map(changed, pull.model.layers))
-    return replace(pull, model=replace(pull.model, layers=layers))
+        return float(pull.inputs[leaf.place][element.index])
+    weight = pull.model.layer(leaf.layer).weights[leaf.place]
+    return float(np.asarray(bench.pool.blobs.get(weight.digest))[element.index])

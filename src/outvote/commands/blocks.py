@@ -17,6 +17,8 @@ from outvote.findings.gate import FAIL_ON
 if TYPE_CHECKING:
     from outvote.campaign.job import SeedFile
     from outvote.config import Config
+    from outvote.core.dialect import Dialect
+    from outvote.core.lesson import Lesson
     from outvote.core.target import Target
     from outvote.findings.gate import Gate
     from outvote.fleet.address import Address
@@ -90,11 +92,40 @@ def add_count(group: Group, text: str = "use the first N inputs") -> None:
     group.add_argument("--count", type=values.positive, metavar="N", help=text)
 
 
-def add_oracle(group: Group) -> None:
+def add_oracle(
+    group: Group,
+    names: tuple[str, ...] = ("metamorphic",),
+    text: str = "also hold every target against itself; one target is enough",
+) -> None:
+    group.add_argument("--oracle", choices=names, help=text)
+
+
+def add_lesson(parser: argparse.ArgumentParser, text: str) -> None:
+    group = parser.add_argument_group("training (docs/training.md)")
+    group.add_argument("--train", action="store_true", help=text)
     group.add_argument(
-        "--oracle",
-        choices=("metamorphic",),
-        help="also hold every target against itself; one target is enough",
+        "--loss", metavar="L", help="a loss by its name or as JSON; default: one that fits y"
+    )
+    group.add_argument(
+        "--optimizer", metavar="O", help="an optimiser by its name or as JSON (adam)"
+    )
+    group.add_argument(
+        "--steps", type=values.positive, metavar="N", help="steps on the first batch (3)"
+    )
+
+
+def lesson_of(options: argparse.Namespace, wing: Dialect) -> Lesson | None:
+    from outvote.core.lesson import Lesson
+
+    asked = [name for name in ("loss", "optimizer", "steps") if getattr(options, name)]
+    if not options.train:
+        if asked:
+            raise UsageError(f"--{asked[0]} is about training; add --train")
+        return None
+    return Lesson(
+        wing.lesson.named(options.optimizer or "adam", "--optimizer"),
+        wing.lesson.named(options.loss, "--loss") if options.loss else None,
+        options.steps or 3,
     )
 
 

@@ -34,6 +34,7 @@ from outvote.core.parts import (
     Relations,
     Script,
     Specification,
+    StageCases,
     StageScript,
     Sums,
     Targets,
@@ -143,6 +144,10 @@ class Dialect:
     @property
     def lesson(self) -> LessonWords:
         return cast(LessonWords, self.part("lesson", "training"))
+
+    @property
+    def stage_cases(self) -> StageCases | None:
+        return cast(StageCases | None, self._optional("stage_cases"))
 
     @property
     def stage_script(self) -> StageScript | None:

@@ -14,13 +14,14 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
-from outvote.core.model import Model
+from outvote.core.model import Input, Model, Ref
 from outvote.core.outputs import Outputs
 from outvote.core.protocol import Request
 from outvote.core.train_protocol import (
     ApplyGradients,
     GradientsApplied,
     Leaf,
+    Move,
     Named,
     PullBack,
     PulledBack,
@@ -72,7 +73,9 @@ class Pull:
     cotangents: tuple[Array | None, ...] = ()
     loss: Named | None = None
     truth: Array | None = None
+    sample_weight: Array | None = None
     penalty: bool = False
+    moves: tuple[Move, ...] = ()
 
     parts = ("forward", "value", "gradient", "statistics")
 
@@ -83,9 +86,11 @@ class Pull:
             cotangents=tuple(None if c is None else blobs.put(c) for c in self.cotangents),
             loss=self.loss,
             truth="" if self.truth is None else blobs.put(self.truth),
+            sample_weight="" if self.sample_weight is None else blobs.put(self.sample_weight),
             penalty=self.penalty,
             exact=exact,
-            steps=len(self.model.layers),
+            moves=self.moves,
+            steps=len(self.model.layers) + len(self.moves),
         )
 
     def told(self, part: str, reply: PulledBack) -> PartTold:
@@ -117,6 +122,7 @@ class Pull:
             inputs=inputs,
             cotangents=tuple(None if c is None else widened(c) for c in self.cotangents),
             truth=None if self.truth is None else widened(self.truth),
+            sample_weight=None if self.sample_weight is None else widened(self.sample_weight),
         )
 
     def shape(self, leaf: Leaf) -> tuple[int, ...]:
@@ -216,6 +222,30 @@ class Drill:
     def wide(self, widen: Widen) -> Drill:
         model, inputs = widen(self.model, self.inputs)
         return replace(self, model=model, inputs=inputs, truth=widened(self.truth))
+
+
+def loss_pull(
+    spoken: str,
+    prediction: Array,
+    dtype: str,
+    loss: Named,
+    truth: Array,
+    sample_weight: Array | None = None,
+) -> Pull:
+    """A loss alone, of given predictions."""
+    item = Input("prediction", (None, *prediction.shape[1:]), dtype)
+    model = Model("loss", (item,), (), (Ref("prediction"),), spoken)
+    return Pull(model, (prediction,), loss=loss, truth=truth, sample_weight=sample_weight)
+
+
+@dataclass(frozen=True)
+class StageCase:
+    """An exercise of one stage alone, drawn for it; `parts` are those that say something."""
+
+    stage: str
+    subject: str  # the loss, the optimiser, the regulariser or the constraint
+    exercise: Exercise
+    parts: tuple[str, ...]
 
 
 def memory_name(leaf: Leaf) -> str:

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     from outvote.bench.relation import Relation
     from outvote.core.arrays import Array
     from outvote.core.blobs import BlobStore
+    from outvote.core.exercises import StageCase
     from outvote.core.model import Input, Layer, Model, Ref, Weight
     from outvote.core.protocol import ModelRead
     from outvote.core.sifted import Sifted, SuspectCase
     from outvote.core.specimen import Specimen
     from outvote.core.states import State
     from outvote.core.target import Target
-    from outvote.core.train_protocol import Named
+    from outvote.core.train_protocol import Named, StagesListed
     from outvote.findings.finding import Finding, Stage
     from outvote.localize.isolated import Fault
     from outvote.mutate.drawn import DrawnModel, LayerWish
@@ -327,6 +328,16 @@ class Script(Protocol):
 
     def script_of_file(self, fault: Fault, targets: Mapping[str, Target], folder: Path) -> str:
         """A script for the model file in the folder, where a plain one cannot be."""
+        ...
+
+
+class StageCases(Protocol):
+    """`stage_cases`: losses, optimisers and what else trains, as cases of their own."""
+
+    def drawn_stage(
+        self, listed: StagesListed, blobs: BlobStore, rng: np.random.Generator
+    ) -> StageCase:
+        """One of what a library says that it has, with parameters and arrays."""
         ...
 
 

@@ -52,16 +52,51 @@ class PrepareTraining(Request[TrainingPrepared], deed="differentiate models"):
 
 
 @dataclass(frozen=True, kw_only=True)
+class StagesListed(Reply):
+    """What a library trains with, by name; of each its parameters and their defaults."""
+
+    losses: dict[str, dict[str, Any]]
+    optimizers: dict[str, dict[str, Any]]
+    regularizers: dict[str, dict[str, Any]]
+    constraints: dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListStages(Request[StagesListed], deed="list what they train with"):
+    """All losses, optimisers, regularisers and constraints that the library has."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """Another value for one element of an input (`layer` is empty) or of a weight."""
+
+    layer: str
+    place: int
+    index: tuple[int, ...]
+    value: float
+
+
+@dataclass(frozen=True)
+class Beside:
+    """The number, and what it was made of, where one element is moved."""
+
+    value: Array
+    outputs: Outputs
+
+
+@dataclass(frozen=True, kw_only=True)
 class PulledBack(Reply):
     """The number that was differentiated, what it was made of, and its gradients.
 
-    `statistics` are the weights that are not learned, as the call has left them.
+    `statistics` are the weights that are not learned, as the call has left them. `beside`: the
+    number after each move.
     """
 
     value: Array
     outputs: Outputs
     gradients: tuple[Leaf, ...]  # of inputs and learned weights
     statistics: tuple[Leaf, ...] = ()
+    beside: tuple[Beside, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +105,8 @@ class PullBack(Request[PulledBack], deed="differentiate models"):
 
     Of what: the sum of outputs times `cotangents` (a vector-Jacobian product), a `loss` of the
     first output, what regularisers ask (`penalty`), or several of these together. Arrays are
-    named by their digests. `exact` is for models in float64.
+    named by their digests. `exact` is for models in float64. `moves`: the number is computed
+    after each of them, too, one at a time, by whatever way gives no gradients.
     """
 
     model: Model
@@ -81,6 +117,7 @@ class PullBack(Request[PulledBack], deed="differentiate models"):
     sample_weight: str = ""
     penalty: bool = False
     exact: bool = False
+    moves: tuple[Move, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,6 @@ so that each is accused of its own deeds only.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,18 +14,19 @@ import numpy as np
 
 from outvote.bench.bench import Bench
 from outvote.bench.exercise import Exercised, do, observe
+from outvote.bench.lesson_case import LessonCase
 from outvote.bench.reader import choose_reference
 from outvote.core.arrays import Array
 from outvote.core.cuts import one_layer
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
-from outvote.core.exercises import Drill, Exercise, Pull, Update
+from outvote.core.exercises import Pull, Update, loss_pull
 from outvote.core.lesson import Lesson
-from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.model import Layer, Model, Ref
 from outvote.core.parts import LessonWords
 from outvote.core.states import State
 from outvote.core.train_protocol import Named
-from outvote.findings.finding import Finding, Stage, cause_of, title_at
+from outvote.findings.finding import Finding
 from outvote.judge.compare import distance
 from outvote.judge.observation import Observation
 from outvote.localize.isolated import Fault
@@ -38,9 +38,7 @@ from outvote.localize.reverse import (
     reverse_map,
     reverse_steps,
 )
-from outvote.triage.stage_inquiry import StageInquiry
-from outvote.triage.stage_smaller import smaller
-from outvote.triage.stage_verdict import StageVerdict, decide_stage
+from outvote.triage.stage_teller import StagePlace, StageTeller
 
 _FACTORS = (1.0, -0.5, 0.25)  # of the gradients that an optimiser is fed with, in turn
 
@@ -69,12 +67,10 @@ class Learnt:
 
 @dataclass
 class LessonCheck:
-    """A lesson on several targets. `model` is as training calls it."""
+    """A lesson on several targets."""
 
     bench: Bench
-    model: Model
-    inputs: tuple[Array, ...]
-    truth: Array
+    case: LessonCase
     trained: Learnt
     every_layer: bool = False
     minimise: bool = True  # make what shows a finding small
@@ -85,7 +81,20 @@ class LessonCheck:
 
     @property
     def loss(self) -> Named:
-        return self.trained.loss
+        return self.case.loss
+
+    @property
+    def model(self) -> Model:
+        """As training calls it."""
+        return self.case.model
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        return self.case.inputs
+
+    @property
+    def truth(self) -> Array:
+        return self.case.truth
 
     @property
     def _wing(self) -> LessonWords:
@@ -186,9 +195,7 @@ class LessonCheck:
     def _loss_pull(self, held: dict[str, tuple[State, ...]]) -> Pull:
         end = self.model.outputs[0]
         state = held[end.producer][end.index]
-        item = Input("prediction", (None, *state.array.shape[1:]), state.dtype)
-        model = Model("loss", (item,), (), (Ref("prediction"),), self.model.dialect)
-        return Pull(model, (state.array,), loss=self.loss, truth=self.truth)
+        return loss_pull(self.model.dialect, state.array, state.dtype, self.loss, self.truth)
 
     def _reverse(self, held: dict[str, tuple[State, ...]], reference: str) -> None:
         done = do(self.bench, self._loss_pull(held), self.names)
@@ -305,31 +312,13 @@ class LessonCheck:
 
     def _drill(self) -> None:
         lesson = self.trained.lesson
-        drill = Drill(
-            self.model, self.inputs, self.truth, self.loss, lesson.optimizer, lesson.steps
-        )
-        done = do(self.bench, drill, self.names)
+        done = do(self.bench, self.case.drill, self.names)
         seen = self._compare(done, "steps", "steps", whole=True)
         if seen.kind is not None:
             kind = str(lesson.optimizer["class_name"])
             self._tell(done, "steps", seen, "steps", f"{lesson.steps} steps of {kind}", None)
 
     # What is told.
-
-    def _small(
-        self, done: Exercised, part: str, seen: Observation, kind: str | None, verdict: StageVerdict
-    ) -> tuple[Exercised, Observation, StageVerdict]:
-        """The same of a smaller exercise, if the verdict on it is the same."""
-
-        def shows(exercise: Exercise) -> bool:
-            found = observe(self.bench, do(self.bench, exercise, self.names), part, kind=kind)
-            return found.symptom() == seen.symptom()
-
-        small = do(self.bench, smaller(done.exercise, shows), self.names)
-        found = observe(self.bench, small, part, kind=kind)
-        again = decide_stage(StageInquiry(self.bench, small, part, found, kind))
-        alike = (again.triage, again.wrong) == (verdict.triage, verdict.wrong)
-        return (small, found, again) if alike else (done, seen, verdict)
 
     def _tell(
         self,
@@ -342,37 +331,9 @@ class LessonCheck:
         whole: bool = False,
     ) -> Finding | None:
         """The finding of a stage; None where its cause is told already."""
-        kind = layer.kind if layer else None
-        verdict = decide_stage(StageInquiry(self.bench, done, part, seen, kind, whole))
-        if verdict.triage != "precision" and self.minimise and not whole:
-            done, seen, verdict = self._small(done, part, seen, kind, verdict)
-        accused = verdict.wrong[0] if verdict.wrong else None
-        far = seen.distance if math.isfinite(seen.distance) else None
-        subject = kind or place.split()[-1]
-        finding = Finding(
-            kind=seen.kind or "inconsistency",
-            title=title_at(seen.kind or "", accused, place, seen),
-            reason=verdict.reason,
-            targets=verdict.wrong or tuple(n for group in seen.vote.groups for n in group),
-            accused=accused,
-            triage=verdict.triage,
-            dialect=self.model.dialect,
-            layer=layer,
-            distance=far,
-            metric="relative" if seen.kind == "inconsistency" else None,
-            library=cause_of(self.bench.targets[accused], kind) if accused else None,
-            stage=Stage(
-                stage,
-                subject,
-                done.exercise,
-                part,
-                done.told(part),
-                verdict.expected,
-                verdict.source,
-                seen.tolerance,
-                verdict.points,
-            ),
-        )
+        teller = StageTeller(self.bench, self.model.dialect, self.minimise)
+        subject = layer.kind if layer else place.split()[-1]
+        finding = teller.finding(done, part, seen, StagePlace(stage, place, subject, layer), whole)
         if any(known.fingerprint == finding.fingerprint for known in self.trained.findings):
             return None
         self.trained.findings.append(finding)

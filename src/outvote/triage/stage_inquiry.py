@@ -7,7 +7,7 @@ differences in float64, which need no library's gradient at all. A vote decides 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -20,6 +20,7 @@ from outvote.bench.slopes import Element, slopes_at
 from outvote.core.arrays import Array
 from outvote.core.exercises import Pull, leaf_name
 from outvote.core.outputs import Outputs
+from outvote.core.target import Run
 from outvote.judge.observation import Observation
 from outvote.judge.rounding import Gap, Rounding
 from outvote.judge.slopes import Point, Slope
@@ -182,6 +183,11 @@ class StageInquiry:
     @cached_property
     def _wide(self) -> Exercised:
         return do_wide(self.bench, self.done.exercise, list(self.seen.outputs))
+
+    @property
+    def lost(self) -> Mapping[str, Run]:
+        """Who fails in float64, though it does not in the types that are judged."""
+        return self._wide.failures
 
     @cached_property
     def wide(self) -> dict[str, Outputs]:

@@ -49,11 +49,13 @@ def _fewer_instances(pull: Pull) -> Iterator[Pull]:
             inputs=tuple(taken(a, axis, rows) for a, axis in zip(pull.inputs, axes, strict=True)),
             cotangents=tuple(None if c is None else c[list(rows)] for c in pull.cotangents),
             truth=None if pull.truth is None else pull.truth[list(rows)],
+            sample_weight=None if pull.sample_weight is None else pull.sample_weight[list(rows)],
         )
 
 
 def _beside(pull: Pull) -> list[Array]:
-    return [array for array in (*pull.cotangents, pull.truth) if array is not None]
+    given = (*pull.cotangents, pull.truth, pull.sample_weight)
+    return [array for array in given if array is not None]
 
 
 def _fewer_cotangents(pull: Pull) -> Iterator[Pull]:

@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from outvote.core.outputs import Outputs
+from outvote.core.source import one_line
 from outvote.judge.rows import DecisionRow, Words, first, sentence
 from outvote.judge.slopes import Point
 from outvote.judge.tolerance import FARTHER, LOST_DIGITS
 from outvote.triage.stage_inquiry import StageInquiry
+
+_LETTERS = 200  # of a message
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,14 @@ def _against(asked: StageInquiry) -> str:
     return f"Distance to what {agreed} give in float64: {told}; rounding explains {limit:.2g}."
 
 
+def _lost(asked: StageInquiry) -> str:
+    """Who failed in float64: with it, there might be an answer."""
+    return "".join(
+        f" In float64 {name} fails: {one_line(run.message)[:_LETTERS]}."
+        for name, run in asked.lost.items()
+    )
+
+
 def _listed(names: tuple[str, ...]) -> str:
     return " and ".join(names)
 
@@ -78,6 +89,7 @@ _WORDS: Mapping[str, Callable[[StageInquiry], str]] = {
     "wrong": lambda q: _listed(q.wrong),
     "misshapen": lambda q: _listed(q.misshapen or q.mistyped),
     "missing": lambda q: _listed(q.without_gradient),
+    "lost": _lost,
 }
 
 STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
@@ -203,6 +215,6 @@ STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
         "otherwise",
         lambda q: True,
         "unknown",
-        "{vote}. Neither central differences nor float64 decide.",
+        "{vote}. Neither central differences nor float64 decide.{lost}",
     ),
 )

@@ -3,7 +3,7 @@
 A file has `NAME`; `TITLE`, what it sees, in a few words; and `create`, which is given who runs
 models and the targets by name, and makes a `CampaignOracle`. The campaign shows it every mutant,
 and tells a finding once by its fingerprint, however often it comes. One that has `IF_ASKED` is
-used with `--oracle NAME` alone.
+used with `--oracle NAME` alone; it has `require`, which refuses targets that are not enough for it.
 """
 
 from __future__ import annotations

@@ -24,6 +24,10 @@ TITLE = "a target contradicts itself on a layer: see the relations below"
 IF_ASKED = True
 
 
+def require(targets: Sequence[Target]) -> None:
+    """One is enough."""
+
+
 class Metamorphic:
     """Holds every target against itself on every new layer; knows what was told."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from outvote.core.lesson import Lesson
 from outvote.core.target import Target
 from outvote.judge.compare import Settings
 from outvote.run.process import Limits
@@ -26,4 +27,5 @@ class BisectJob:
     seed: int = 0
     noise_factor: float = Settings().noise_factor
     finding: Path | None = None  # the folder that the case is from; its report.md says since when
+    lesson: Lesson | None = None  # steps of training are compared, instead of what the model gives
     out: Path | None = None  # where the reports go

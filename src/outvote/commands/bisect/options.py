@@ -28,6 +28,8 @@ examples:
       releases of JAX itself; each probe is a whole environment
   outvote bisect model.onnx --target onnxruntime --from 1.18 --to 1.31
       releases of the runtime, for an ONNX graph
+  outvote bisect model.keras --target torch --from 3.6.0 --to 3.15.1 --train --steps 3
+      since which release do three steps of Adam give other weights?
 """
 
 
@@ -53,6 +55,7 @@ def add(commands: Any) -> None:
         help="what to compare with; default: the other targets of the finding, or of this machine",
     )
     blocks.add_data(parser, "inputs of a model, as in check")
+    blocks.add_lesson(parser, "compare steps of training, not what the model gives")
     blocks.add_out(parser)
     blocks.add_config(parser)
     blocks.add_find_links(parser)
@@ -103,6 +106,7 @@ def job_of(options: argparse.Namespace) -> BisectJob:
         links=tuple(options.find_links),
         seed=options.seed,
         finding=case.finding,
+        lesson=blocks.lesson_of(options, wing),
         out=options.out,
     )
 

@@ -14,20 +14,21 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from outvote.bench.noise import asking, measured
+from outvote.bench.noise import measured
 from outvote.bench.reader import arrivals, case_run, read_model
 from outvote.commands.bisect.bisected import Bisected, Probe, StartedTarget
 from outvote.commands.bisect.job import BisectJob
+from outvote.commands.bisect.question import CaseQuestion, ReleaseQuestion, steps_question
 from outvote.commands.bisect.releases import Interval, narrowed
 from outvote.commands.bisect.result import bisect_result
 from outvote.commands.record import recording
 from outvote.commands.view import UNSEEN, View
-from outvote.core.case import Case, Data, balanced_batch, fit, load_data, random_data
+from outvote.core.case import Case, fit, load_data, random_data
 from outvote.core.dialect import dialect, inspect
 from outvote.core.errors import UsageError
 from outvote.core.files import write_atomically
 from outvote.core.outputs import Outputs
-from outvote.core.protocol import Hello, RunModel
+from outvote.core.protocol import Hello, Request
 from outvote.core.requirements import version_of
 from outvote.core.target import Outcome, Run, Target
 from outvote.core.truth import Truth
@@ -81,7 +82,10 @@ def run_bisect(job: BisectJob, watch: Watch = silent, announce: Announce = unsee
                 data = fit(arrays, model, str(job.data), allow_nan=True, allow_empty=True)
             found.source, found.instances = data.source, data.count
             case = Case(model, shapes, data, Truth())
-            Bisection(pool, case, found, watch, announce).search(against)
+            question: ReleaseQuestion = CaseQuestion(case)
+            if job.lesson is not None:
+                question = steps_question(pool, case, job.lesson, job.seed)
+            Bisection(pool, question, found, watch, announce).search(against)
         except KeyboardInterrupt:
             if not found.probes:
                 raise
@@ -118,7 +122,7 @@ class Bisection:
     """A search in progress: the case on releases, one worker at a time, beside the references."""
 
     pool: Pool
-    case: Case
+    question: ReleaseQuestion
     found: Bisected
     watch: Watch
     announce: Announce
@@ -144,7 +148,7 @@ class Bisection:
             hellos = self._started(against)
             self.found.references = [StartedTarget(it, hellos[it.name]) for it in against]
             runs = ask_all_settled(self.pool, names, self._request())
-        outputs = {name: run.reply.outputs for name, run in runs.items() if run.ok}
+        outputs = {name: self.question.outputs(run) for name, run in runs.items() if run.ok}
         if not outputs:
             told = "; ".join(f"{name}: {run.message}" for name, run in runs.items())
             raise UsageError(f"no target of --against could run the case: {told}")
@@ -211,7 +215,7 @@ class Bisection:
             run = ask_settled(self.pool, name, self._request())
             self.watch.tell(case_run(run))
             if run.ok and not any(probe.run.ok for probe in self.found.probes.values()):
-                self.rounding = self._measured(name, run.reply.outputs)
+                self.rounding = self._measured(name, self.question.outputs(run))
                 self.found.tolerance = self.rounding.tolerance
             self.pool.stop(name)
         probe = self._judged(version, run)
@@ -220,8 +224,8 @@ class Bisection:
 
     def _judged(self, version: str, run: Run) -> Probe:
         first = self.found.probes.get(self.found.releases[0])
-        own = run.reply.outputs if run.ok else None
-        before = first.run.reply.outputs if first and first.run.ok else None
+        own = self.question.outputs(run) if run.ok else None
+        before = self.question.outputs(first.run) if first and first.run.ok else None
         to_reference = distance(self.reference, own) if self.reference and own else None
         consistent = None
         if self.reference is not None:
@@ -235,7 +239,7 @@ class Bisection:
         if a.consistent != b.consistent:
             return True
         if a.run.ok and b.run.ok:
-            return not self.rounding.explains(a.run.reply.outputs, b.run.reply.outputs)
+            return not self.rounding.explains(*map(self.question.outputs, (a.run, b.run)))
         return _failure(a.run) != _failure(b.run)
 
     def _unmeasured(self, outputs: Mapping[str, Outputs]) -> Rounding:
@@ -245,19 +249,12 @@ class Bisection:
     def _measured(self, name: str, outputs: Outputs) -> Rounding:
         """What rounding explains, measured on the first that runs: its tensors moved a little."""
         rounding = self._unmeasured({name: outputs})
-        if not self.case.data.count:
+        if not self.found.instances:
             return rounding
-        ask = asking(self.pool, self.case.model, self.case.data.inputs, [name])
-        return measured(rounding, {name: outputs}, ask, None)
+        return measured(rounding, {name: outputs}, self.question.asking(self.pool, name), None)
 
-    def _request(self) -> RunModel:
-        data: Data = self.case.data
-        return RunModel(
-            model=self.case.model,
-            inputs=tuple(self.pool.blobs.put(array) for array in data.inputs),
-            batch=balanced_batch(data.count, 32),
-            steps=len(self.case.model.layers),
-        )
+    def _request(self) -> Request[Any]:
+        return self.question.request(self.pool.blobs)
 
 
 def _failure(run: Run) -> tuple[Outcome, object]:

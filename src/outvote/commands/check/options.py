@@ -12,8 +12,6 @@ from outvote.core.errors import UsageError
 
 if TYPE_CHECKING:
     from outvote.commands.check.job import Job
-    from outvote.core.dialect import Dialect
-    from outvote.core.lesson import Lesson
 
 PLACE = 10
 _EXAMPLES = """\
@@ -75,7 +73,7 @@ def add(commands: Any) -> None:
         "--every-layer", action="store_true", help="compare hidden layers even if outputs agree"
     )
     blocks.add_oracle(parser)
-    _add_lesson(parser)
+    blocks.add_lesson(parser, "compare loss, gradients and steps of training, too")
     blocks.add_count(parser)
     parser.add_argument(
         "--dim",
@@ -132,37 +130,6 @@ def _add_metrics(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_lesson(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("training (docs/training.md)")
-    group.add_argument(
-        "--train", action="store_true", help="compare loss, gradients and steps of training, too"
-    )
-    group.add_argument(
-        "--loss", metavar="L", help="a loss by its name or as JSON; default: one that fits y"
-    )
-    group.add_argument(
-        "--optimizer", metavar="O", help="an optimiser by its name or as JSON (adam)"
-    )
-    group.add_argument(
-        "--steps", type=values.positive, metavar="N", help="steps on the first batch (3)"
-    )
-
-
-def _lesson_of(options: argparse.Namespace, wing: Dialect) -> Lesson | None:
-    from outvote.core.lesson import Lesson
-
-    asked = [name for name in ("loss", "optimizer", "steps") if getattr(options, name)]
-    if not options.train:
-        if asked:
-            raise UsageError(f"--{asked[0]} is about training; add --train")
-        return None
-    return Lesson(
-        wing.lesson.named(options.optimizer or "adam", "--optimizer"),
-        wing.lesson.named(options.loss, "--loss") if options.loss else None,
-        options.steps or 3,
-    )
-
-
 def job_of(options: argparse.Namespace) -> Job:
     """What the options ask for."""
     from outvote.commands.check.job import Job
@@ -208,7 +175,7 @@ def job_of(options: argparse.Namespace) -> Job:
         links=tuple(options.find_links),
         every_layer=options.every_layer,
         oracle=options.oracle or "",
-        lesson=_lesson_of(options, wing),
+        lesson=blocks.lesson_of(options, wing),
         minimise=options.minimise,
         confirm=options.confirm,
         out=options.out,

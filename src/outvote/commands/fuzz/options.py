@@ -107,7 +107,11 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--rules", type=values.names, metavar="LA,GF,...", help="default: all of the strategy"
     )
-    blocks.add_oracle(parser)
+    blocks.add_oracle(
+        parser,
+        ("metamorphic", "gradients"),
+        "also hold every target against itself (one is enough), or compare training",
+    )
     blocks.add_mad_threshold(parser, 0.4)
     parser.add_argument(
         "--breed-known",

@@ -11,6 +11,7 @@ from outvote.bench.reader import helpers
 from outvote.campaign.campaign import Campaign
 from outvote.campaign.crews import Crews, OneCrew
 from outvote.campaign.job import FuzzJob
+from outvote.campaign.oracles import all_oracles
 from outvote.campaign.progress import Onlooker, Progress
 from outvote.campaign.rules import chosen_rules, rules_of
 from outvote.campaign.seeds import check_files
@@ -110,7 +111,9 @@ def start(
     check_files(job.seeds)
     chosen_rules(job.rules, job.dialect)
     rules_of(job)
-    if len(job.targets) < 2 and not job.oracle:
+    if job.oracle:
+        all_oracles()[job.oracle].require(job.targets)
+    elif len(job.targets) < 2:
         raise UsageError(
             f"a comparison needs two targets; received {', '.join(t.name for t in job.targets)}"
         )

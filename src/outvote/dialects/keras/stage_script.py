@@ -105,7 +105,11 @@ def _pull_lines(
         parts, outputs, layer = [], "x0", ""
     if pull.loss is not None:
         lines.append(f"truth = {arrays.source(_array(pull.truth))}")
-        parts.append(f"{_loss(pull.loss)}(truth, {outputs})")
+        weighed = ""
+        if pull.sample_weight is not None:
+            lines.append(f"weight = {arrays.source(pull.sample_weight)}")
+            weighed = ", keras.ops.convert_to_tensor(weight)"
+        parts.append(f"{_loss(pull.loss)}(truth, {outputs}{weighed})")
     if pull.penalty:
         parts = [f"({outputs}, sum({layer}.losses))[1]"]
     lines.append(f"number = lambda {', '.join(names)}: {' + '.join(parts)}")

@@ -13,7 +13,7 @@ import numpy as np
 from keras import ops, tree
 
 from outvote.core.blobs import BlobStore
-from outvote.core.model import REF, Layer, Model
+from outvote.core.model import REF, Layer, Model, digest_of
 from outvote.dialects.keras.workers.keras3.memory import Memory
 from outvote.dialects.keras.workers.keras3.safety import refuse_code
 from outvote.dialects.keras.workers.keras3.versions import fitted
@@ -40,8 +40,11 @@ class Workshop:
         self._bytes = 0
 
     def layer(self, layer: Layer, call: Callable[[Any], object]) -> Any:
-        """The layer object with its weights. `call` runs it once if only a call can build it."""
-        key = layer.object_digest
+        """The layer object with its weights. `call` runs it once if only a call can build it.
+
+        Where a configuration tells no type, Keras' default one makes it another object.
+        """
+        key = digest_of(layer.object_digest, keras.config.floatx())
         if key in self._cache:
             self._cache.move_to_end(key)
             return self._cache[key][0]

@@ -61,12 +61,18 @@ class Learner:
             learn.PullBack: self.pull_back,
             learn.ApplyGradients: self.apply,
             learn.TrainSteps: self.train,
+            learn.ListStages: self.stages,
         }
 
     def forget(self) -> None:
         """Drop what was kept from earlier requests."""
         self._workshop = None
         self._pullback = "", None
+
+    def stages(self, request: learn.ListStages) -> learn.StagesListed:
+        from outvote.dialects.keras.workers.keras3.stages import stages
+
+        return stages()
 
     def prepare(self, request: learn.PrepareTraining) -> learn.TrainingPrepared:
         from outvote.dialects.keras.workers.keras3.lessons import prepare

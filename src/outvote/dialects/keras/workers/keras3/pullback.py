@@ -14,7 +14,7 @@ from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.model import Model
 from outvote.core.outputs import Outputs
-from outvote.core.train_protocol import Leaf, Named, PullBack, PulledBack
+from outvote.core.train_protocol import Beside, Leaf, Move, Named, PullBack, PulledBack
 from outvote.dialects.keras.workers.keras3.backends import (
     Pulled,
     copied,
@@ -48,6 +48,7 @@ class Pullback:
         if not hasattr(backend, "backward"):
             raise NotImplementedError(f"Keras on {backend.libraries[0]} has no gradients")
         self._blobs = context.blobs
+        self._step = context.step
         self._request = request
         self._graph = Graph(request.model, workshop, context.enter, learning=True)
         self._loss = loss_of(request.loss) if request.loss is not None else None
@@ -68,7 +69,32 @@ class Pullback:
             outputs=Outputs(tuple(arrays), tuple(dtypes)),
             gradients=(*_of_inputs(model, pulled, feeds), *self._of_weights(pulled)),
             statistics=self._statistics(pulled),
+            beside=tuple(self._beside(feeds, request, move) for move in request.moves),
         )
+
+    def _beside(self, feeds: Sequence[Array], request: PullBack, move: Move) -> Beside:
+        """The number with one element moved: all layers are called at once, without gradients."""
+        feeds = list(feeds)
+        with _restored(self._graph.variables), self._moved(feeds, move):
+            given = [[to_tensor(a) for a in some] for some in (feeds, self._constants(request))]
+            value, outputs = self._objective(*given)
+            arrays, dtypes = to_arrays([value, *outputs])
+        self._step()
+        return Beside(arrays[0], Outputs(tuple(arrays[1:]), tuple(dtypes[1:])))
+
+    @contextmanager
+    def _moved(self, feeds: list[Array], move: Move) -> Iterator[None]:
+        if not move.layer:
+            feeds[move.place] = _with_element(feeds[move.place], move)
+            yield
+            return
+        variable = self._graph.made(move.layer).weights[move.place]
+        before = copied(variable)
+        variable.assign(_with_element(before, move))
+        try:
+            yield
+        finally:
+            variable.assign(before)
 
     def _constants(self, request: PullBack) -> list[Array]:
         """Cotangents, truth and weights of instances, as far as there are any."""
@@ -139,6 +165,12 @@ def _of_inputs(model: Model, pulled: Pulled, feeds: Sequence[Array]) -> Iterator
     for place, (item, found) in enumerate(zip(model.inputs, pulled.by_feeds, strict=True)):
         if "float" in feeds[place].dtype.name:
             yield _leaf("", place, item.name, found)
+
+
+def _with_element(array: Array, move: Move) -> Array:
+    moved = array.copy()
+    moved[move.index] = move.value
+    return moved
 
 
 def _leaf(layer: str, place: int, name: str, found: Any) -> Leaf:

@@ -111,15 +111,23 @@ def to_arrays(tensors: Sequence[Tensor]) -> tuple[list[Array], list[str]]:
 
 @contextmanager
 def floats(wide: bool) -> Iterator[None]:
-    """What Keras makes where it is told no type is float64, too, if the request is exact."""
+    """What Keras makes where it is told no type is float64, too, if the request is exact.
+
+    Its default policy for layers is made of its default type once, and kept: it is set as well.
+    """
     import keras
 
-    usual = keras.config.floatx()
-    keras.config.set_floatx("float64" if wide else usual)
+    if not wide:
+        yield
+        return
+    usual, policy = keras.config.floatx(), keras.mixed_precision.dtype_policy()
+    keras.config.set_floatx("float64")
+    keras.mixed_precision.set_dtype_policy("float64")
     try:
         yield
     finally:
         keras.config.set_floatx(usual)
+        keras.mixed_precision.set_dtype_policy(policy)
 
 
 def copied(variable: Any) -> Array:
