@@ -77,6 +77,8 @@ def test_it_says_what_it_sees_and_the_guide_has_a_row_for_it(name: str) -> None:
     title = all_oracles()[name].TITLE
     row = rf"^\| `{re.escape(name)}` \| {re.escape(title)} \|$"
     assert re.search(row, GUIDE.read_text(encoding="utf-8"), re.MULTILINE)
+    module = all_oracles()[name]
+    assert hasattr(module, "require") == getattr(module, "IF_ASKED", False)
 
 
 @every

@@ -39,6 +39,7 @@ IF_ASKED = True
 _POOLED = 0.5  # of the layers, that are also given numbers of the pool
 _WAYS = (extremes.steps, extremes.ties, extremes.moderate, extremes.usual)
 _EMPTY = 0.05
+_STAGES = 4  # with every mutant: they cost a fraction of what it costs
 
 
 def require(targets: Sequence[Target]) -> None:
@@ -62,7 +63,7 @@ class GradientOracle:
         self._stages: StagesListed | None = None
 
     def look(self, seed: Seed, model: Model, judged: Judged) -> Conclusion:
-        """Each layer that was watched, alone; then a stage that the model's own name draws."""
+        """Each layer that was watched, alone; then stages, drawn by what the model is."""
         able = [name for name in judged.outputs if name in self._bench.targets]
         if len(able) < 2:
             return Conclusion()
@@ -70,7 +71,9 @@ class GradientOracle:
         concluded = Conclusion()
         for layer, given in self._watched(seed, model, judged, able):
             concluded += self._layer(layer, given, model.dialect, able, rng)
-        return concluded + self._stage(model.dialect, able, rng)
+        for _ in range(_STAGES):
+            concluded += self._stage(model.dialect, able, rng)
+        return concluded
 
     def _watched(
         self, seed: Seed, model: Model, judged: Judged, able: Sequence[str]
