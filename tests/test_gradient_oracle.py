@@ -19,10 +19,13 @@ from outvote.campaign.seeds import read_seeds
 from outvote.commands.fuzz.run import start
 from outvote.core.blobs import BlobStore
 from outvote.core.errors import UsageError
-from outvote.core.exercises import Pull, Update
+from outvote.core.exercises import PartTold, Pull, Update
+from outvote.core.outputs import Outputs
 from outvote.core.train_protocol import ListStages, StagesListed
 from outvote.dialects.keras.stage_cases import VALUES, drawn_stage
+from outvote.dialects.keras.stage_script import stage_script
 from outvote.dialects.keras.targets import BUILT_IN
+from outvote.findings.finding import Finding, Stage
 from outvote.run.pool import Pool
 
 LISTED = StagesListed(
@@ -88,6 +91,27 @@ def test_targets_that_give_no_gradients_are_refused(
     job = FuzzJob((seed,), targets, budget=Budget(mutants=1), oracle="gradients")
     with pytest.raises(UsageError, match="needs two targets that give gradients; received none"):
         start(job, tmp_path / "out")
+
+
+@pytest.mark.parametrize("told", [("jax", "torch"), ("tensorflow",), ()])
+def test_a_target_that_fails_is_in_the_script_where_others_give_an_answer(
+    told: tuple[str, ...], tmp_path: Path
+) -> None:
+    blobs = BlobStore(tmp_path)
+    update = Update({"class_name": "SGD"}, (np.ones(2),), ((np.ones(2),),))
+    array = Outputs((np.zeros(2),), ("float64",))
+    given = {name: PartTold(array, ("weight 0 after step 1",)) for name in told}
+    stage = Stage("optimiser", "SGD", update, "weights", given)
+    failed = ("tensorflow",)
+    finding = Finding("crash", "t", "r", failed, failed[0], "bug", "keras", stage=stage)
+    targets = {name: BUILT_IN[name] for name in ("tensorflow", "jax", "torch")}
+    text = stage_script(finding, stage, targets, blobs, tmp_path)
+    if len(told) < 2:  # nobody gives what would be right
+        assert text is None
+    else:
+        assert text is not None
+        assert all(f"'{name}'" in text for name in targets)
+        compile(text, "repro.py", "exec")
 
 
 @pytest.mark.frameworks

@@ -26,13 +26,17 @@ _GRADIENTS = Path(__file__).parent / "templates" / "gradients.py.txt"
 def stage_script(
     finding: Finding, stage: Stage, targets: Mapping[str, Target], blobs: BlobStore, folder: Path
 ) -> str | None:
-    """The script; None for what takes a whole model."""
-    shown = {name: targets[name] for name in stage.told if name in targets}
+    """The script; None for what takes a whole model, or where nobody gives a right answer."""
+    names = dict.fromkeys((*stage.told, *finding.targets))  # who fails has told nothing
+    shown = {name: targets[name] for name in names if name in targets}
     exercise = stage.exercise
     if not shown or not _is_small(exercise) or stage.part not in ("value", "gradient", "weights"):
         return None
+    found = _expected(finding, stage)
+    if found is None:
+        return None
+    expected, source, place = found
     arrays = ScriptArrays()
-    expected, source, place = _expected(finding, stage)
     if isinstance(exercise, Pull):
         wide = asks_for(exercise.model, "float64")
         body = _pull_lines(exercise, stage, place, arrays, blobs)
@@ -62,12 +66,15 @@ def _is_small(exercise: Exercise | None) -> bool:
     )
 
 
-def _expected(finding: Finding, stage: Stage) -> tuple[Array, str, int]:
+def _expected(finding: Finding, stage: Stage) -> tuple[Array, str, int] | None:
     """The array that shows it best, who says so, and its place in the part."""
-    right = next(name for name in stage.told if name not in finding.targets or not finding.accused)
+    honest = [name for name in stage.told if name not in finding.targets or not finding.accused]
+    right = next(iter(honest), None)
+    if right is None or not stage.told[right].outputs.arrays:
+        return None
     exact = stage.expected
     told = stage.told[right].outputs.arrays if exact is None else exact.arrays
-    given = stage.told[finding.accused or right].outputs.arrays
+    given = stage.told.get(finding.accused or right, stage.told[right]).outputs.arrays
     points = [point for point in stage.points if finding.accused in point.wrong]
     place = points[0].place if points else _farthest(told, given)
     dtype = stage.told[right].outputs.arrays[place].dtype
@@ -82,7 +89,7 @@ def _farthest(told: tuple[Array, ...], given: tuple[Array, ...]) -> int:
         else np.inf
         for a, b in zip(told, given, strict=False)
     ]
-    return int(np.argmax(far))
+    return int(np.argmax(far)) if far else 0
 
 
 def _pull_lines(
