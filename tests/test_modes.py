@@ -59,7 +59,7 @@ x = keras.Input((6, 6, 2))
 y = layers.Conv2D(3, 3, padding="same", name="conv")(x)
 y = layers.BatchNormalization(name="norm")(y)
 y = layers.Activation("sigmoid", name="soft")(y)
-y = layers.Reshape((6, 18))(y)
+y = layers.Reshape((2, 54))(y)
 y = layers.LSTM(5, name="lstm")(y)
 y = layers.ReLU(name="relu")(layers.Dense(4, name="dense")(y))
 model = keras.Model(x, layers.Dense(3, name="last")(y))
@@ -112,7 +112,7 @@ def test_what_keras_predicts_is_what_its_layers_give(pool: Pool, path: Path) -> 
 def test_a_fault_that_only_predict_shows_is_found_and_proved(
     pool: Pool, path: Path, tmp_path: Path
 ) -> None:
-    names = ("functional", "torch", "numpy", "jax")
+    names = ("functional", "numpy", "jax")
     job = Job(path, tuple(pool.targets[name] for name in names), count=2)
     (finding,) = check_in(pool, job, out=tmp_path).findings
     assert (finding.accused, finding.triage) == ("functional", "bug")
@@ -122,7 +122,7 @@ def test_a_fault_that_only_predict_shows_is_found_and_proved(
     ran = subprocess.run([sys.executable, script], capture_output=True, text=True, check=False)
     assert ran.returncode == 1, ran.stdout + ran.stderr
     told = dict(line.split()[:2] for line in ran.stdout.splitlines())
-    assert told == {"functional": "WRONG:", "torch": "ok:", "numpy": "ok:", "jax": "ok:"}
+    assert told == {"functional": "WRONG:", "numpy": "ok:", "jax": "ok:"}
 
 
 def test_a_mode_really_compiles(pool: Pool, path: Path) -> None:

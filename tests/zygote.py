@@ -100,7 +100,7 @@ class Zygotes:
             return self._fakes
         if self._others is None:
             return None
-        what = json.dumps([target.dialect, target.worker, target.backend, target.mode])
+        what = json.dumps([target.dialect, target.worker, *_chosen_at_import(target)])
         key = what + json.dumps(sorted(target.env.items()))
         if key not in self._others:
             self._others[key] = Zygote(started(what, environment))
@@ -110,6 +110,13 @@ class Zygotes:
         for zygote in (self._fakes, *(self._others or {}).values()):
             zygote.close()
         self._starter.shutdown()
+
+
+def _chosen_at_import(target: Target) -> tuple[str, ...]:
+    """Keras is imported on one backend and for one mode; others choose theirs later."""
+    if target.dialect != "keras":
+        return ()
+    return target.backend, "eager" if target.twin else target.mode
 
 
 class Zygote:
@@ -227,13 +234,13 @@ def _prepared() -> None:
     gc.freeze()  # so that no child copies it all, looking for garbage
 
 
-def _import_for(dialect: str, worker: str, backend: str, mode: str) -> None:
+def _import_for(dialect: str, worker: str, *chosen: str) -> None:
     """What a worker of that kind imports, and no more."""
     importlib.import_module(f"outvote.dialects.{dialect}.workers.{worker}")
-    if worker == "keras3":
+    if chosen:
         from outvote.dialects.keras.workers.keras3.worker import import_keras
 
-        import_keras(backend, mode)
+        import_keras(*chosen)
     gc.collect()
     gc.freeze()
 
