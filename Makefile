@@ -1,7 +1,7 @@
 # `make demo` and `make test` work from a bare clone, again and again.
 PYTHON ?= python3
 BIN := .venv/bin
-JOBS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
+JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 CLASSIC := keras==2.1.4/tensorflow,keras==2.1.4/theano,keras==2.1.5/theano,keras==2.2.4/theano,keras==2.2.4/tensorflow,mxnet
 
 .PHONY: demo test checked quick classic floor lint dist docs setup clean

@@ -79,6 +79,7 @@ def test_a_result_prints_as_in_the_terminal(lie: api.Result) -> None:
     assert "\x1b" not in text
 
 
+@pytest.mark.slow
 def test_a_result_is_plain_data_and_is_saved(lie: api.Result, folder: Path) -> None:
     assert json.loads(json.dumps(lie.to_dict())) == lie.to_dict()
     lie.to_dict()["findings"].clear()
@@ -176,6 +177,7 @@ def test_targets_are_listed_with_their_health() -> None:
     assert "<td>a</td><td>ok</td>" in table._repr_html_()
 
 
+@pytest.mark.slow
 def test_causes_are_localised_and_nan_is_hunted(fake_model: Path) -> None:
     causes = api.localize(fake_model, inputs(), targets=["a", "c"])
     (pair,) = causes.data["pairs"]

@@ -138,6 +138,7 @@ def test_an_archive_that_would_escape_is_refused(
     bad(run("slip.keras", *AB), "refused", "points outside the archive")
 
 
+@pytest.mark.slow
 def test_a_bomb_is_refused(run: Callable[..., tuple[int, str]]) -> None:
     with zipfile.ZipFile("bomb.keras", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("config.json", "{}")

@@ -180,6 +180,7 @@ def test_where_own_tensors_of_a_target_end_is_said(fake_model: Path, fake_data: 
     assert told in finding.reason
 
 
+@pytest.mark.slow
 def test_an_exception_on_one_target_accuses_it(fake_model: Path, fake_data: Path) -> None:
     targets = (fake("a"), fake("b"), fake("c", "error:d2"))
     checked = check_with(fake_model, fake_data, *targets, minimise=Job.minimise)
@@ -341,6 +342,7 @@ def test_a_gap_is_left_out_of_one_layer_and_not_of_the_others(fake_model: Path) 
         (False, 1.0, [(PROBES,)]),
     ],
 )
+@pytest.mark.slow
 def test_noise_is_measured_closely_where_no_layer_alone_is_to_blame(
     monkeypatch: pytest.MonkeyPatch,
     fake_model: Path,

@@ -375,6 +375,7 @@ def test_explore_knows_findings_only_between_targets(run: Run) -> None:
     assert "give --targets" in said
 
 
+@pytest.mark.slow
 def test_explore_between_targets_exits_by_the_gate(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -49,6 +49,7 @@ def gates(draw: st.DrawFn) -> Gate:
 
 @settings(max_examples=20)
 @given(results(), gates())
+@pytest.mark.slow
 def test_every_format_counts_alike(result: dict[str, Any], gate: Gate) -> None:
     judged = gate.judged(result)
     findings, failing = judged["findings"], judged["gate"]["failing"]

@@ -148,6 +148,7 @@ def read(pool: Pool, path: Path) -> Model:
 
 
 @pytest.mark.parametrize("levels", [("input",), ("weight",), ("input", "weight")])
+@pytest.mark.slow
 def test_the_search_amplifies_what_two_targets_differ_by(
     pool: Pool, fake_model: Path, levels: tuple[str, ...]
 ) -> None:

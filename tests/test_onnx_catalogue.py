@@ -105,6 +105,7 @@ def test_every_attribute_of_what_is_drawn_has_a_row_that_knows_its_default(
 
 
 @of_the_newest
+@pytest.mark.slow
 def test_no_row_is_for_nothing() -> None:
     known = {
         (operator.name, item.name)
@@ -145,6 +146,7 @@ def test_newer_values_wait_for_their_version() -> None:
 
 
 @pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.slow
 def test_nodes_of_every_kind_are_drawn_and_valid(opset: int) -> None:
     made: Counter[str] = Counter()
     for kind in drawable(opset):

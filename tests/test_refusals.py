@@ -65,6 +65,7 @@ def test_a_gap_is_no_vote_against_an_empty_result(fake_model: Path) -> None:
         checked(fake_model, misdeeds)
 
 
+@pytest.mark.slow
 def test_whoever_refuses_an_empty_batch_is_accused_however_many(fake_model: Path) -> None:
     misdeeds = {"a": "", "b": "picky:d2", "c": "picky:d2"}
     found = checked(fake_model, misdeeds, data=NONE, allow_empty=True)
@@ -78,6 +79,7 @@ def test_whoever_refuses_an_empty_batch_is_accused_however_many(fake_model: Path
     assert [proof.specimen.count for proof in proofs if proof] == [0, 0]
 
 
+@pytest.mark.slow
 def test_what_fails_on_one_instance_too_is_not_about_the_empty_batch(fake_model: Path) -> None:
     misdeeds = {"a": "", "b": "", "c": "error:d2"}
     (finding,) = checked(fake_model, misdeeds, data=NONE, allow_empty=True).findings
@@ -102,6 +104,7 @@ def test_other_shapes_of_an_empty_batch_are_found(fake_model: Path) -> None:
     assert ("c", "d2") in {(f.accused, f.layer.name) for f in found.findings if f.layer}
 
 
+@pytest.mark.slow
 def test_the_command_takes_an_empty_batch_when_told_to(
     fake_model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -77,6 +77,7 @@ def test_the_schema_is_one_and_its_number_is_the_programs() -> None:
 @pytest.mark.parametrize(
     ("targets", "code"), [("a,b", 0), ("a,b,liar", 1), ("a,b,nan", 1), ("a,b,fails", 1)]
 )
+@pytest.mark.slow
 def test_check(written: Written, targets: str, code: int) -> None:
     small = () if "liar" in targets else ("--minimise", "0")
     result = written(*CHECK, targets, *small, code=code)
@@ -99,6 +100,7 @@ def test_fuzz_its_rival_and_the_comparison(
     require_form(compared)
 
 
+@pytest.mark.slow
 def test_localize_and_nan(written: Written) -> None:
     model = ("model.json", "--data", "data.npz", "--quiet")
     result = written("localize", *model, "--targets", "a,liar")

@@ -158,6 +158,7 @@ def test_a_difference_on_a_knifes_edge_is_not_clear() -> None:
     assert apart.clearly_differ([left, left + 1.1]).tolist() == [True]
 
 
+@pytest.mark.slow
 def test_what_is_found_differs_clearly() -> None:
     seeds = np.stack([np.linspace(-3, 0.9, 60), np.zeros(60)], axis=1)
     found = search(Lines([1.0, 1.02], slope=0.05), seeds, step=0.001, iterations=300)

@@ -133,6 +133,7 @@ def test_whoever_finds_a_store_finds_it_whole(
                                                                max_size=3),
     max_leaves=6,
 ))  # fmt: skip
+@pytest.mark.slow
 def test_a_fact_is_read_as_it_was_noted(value: Any) -> None:
     with TemporaryDirectory() as folder, closing(Store(Path(folder), create=True)) as store:
         store.note(facts.STATE, "old")

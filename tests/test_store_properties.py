@@ -81,6 +81,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @settings(max_examples=20)
 @given(st.lists(st.lists(EVENTS, max_size=4), min_size=1, max_size=3))
+@pytest.mark.slow
 def test_events_come_back_by_run_and_in_order(runs: list[list[Event]]) -> None:
     with TemporaryDirectory() as folder, closing(Store(Path(folder), create=True)) as store:
         for number, events in enumerate(runs, 1):
@@ -98,6 +99,7 @@ def test_events_come_back_by_run_and_in_order(runs: list[list[Event]]) -> None:
 
 @settings(max_examples=20)
 @given(st.lists(ROWS, max_size=5))
+@pytest.mark.slow
 def test_rows_come_back_as_they_went_in(rows: list[Row]) -> None:
     numbered = [replace(row, number=place) for place, row in enumerate(rows)]
     with TemporaryDirectory() as folder, closing(Store(Path(folder), create=True)) as store:

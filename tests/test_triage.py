@@ -44,6 +44,7 @@ def only(checked: Checked) -> Finding:
 # Who is right.
 
 
+@pytest.mark.slow
 def test_the_reference_decides_between_two(fake_model: Path, fake_data: Path) -> None:
     finding = only(check_with(fake_model, fake_data, fake("a"), fake("b", "lie:d2")))
     assert (finding.accused, finding.triage) == ("b", "bug")

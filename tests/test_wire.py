@@ -309,6 +309,7 @@ def test_a_script_stays_as_it_was_for_workers_that_start_again(
 # Nothing in the current folder runs.
 
 
+@pytest.mark.slow
 def test_workers_import_nothing_from_the_current_folder(
     tmp_path: Path, fake_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -354,6 +355,7 @@ def test_a_peer_that_does_not_read_is_not_waited_for(ends: tuple[Channel, socket
         channel.send({}, [np.zeros(10 << 20, np.uint8)], lambda: 0.0)
 
 
+@pytest.mark.slow
 def test_a_worker_that_stopped_reading_hangs_also_with_a_large_request(pool: LocalPool) -> None:
     model = _one_dense()
     os.kill(pool._processes["a"].pid, signal.SIGSTOP)
@@ -380,6 +382,7 @@ def test_patience_follows_what_the_others_needed() -> None:
     assert shared.seconds(slow) == 300
 
 
+@pytest.mark.slow
 def test_one_that_hangs_is_not_waited_for_as_long_as_the_user_allows(
     fake_model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -63,6 +63,7 @@ GROUPS = [HANGS, *((name,) for name in MISDEEDS if name not in HANGS)]
 
 
 @pytest.mark.parametrize("misdeeds", GROUPS, ids=" ".join)
+@pytest.mark.slow
 def test_a_misdeed_is_an_outcome_with_its_layer_and_the_worker_is_replaced(
     fake_model: Path, misdeeds: tuple[str, ...]
 ) -> None:
@@ -98,6 +99,7 @@ def test_a_flood_on_standard_output_neither_blocks_nor_fills_memory(fake_model: 
         np.testing.assert_array_equal(loud, honest)
 
 
+@pytest.mark.slow
 def test_slow_is_not_stuck(fake_model: Path) -> None:
     """Five layers of 0.6 s each: every step forward renews a patience of two seconds."""
     with LocalPool([fake("slow", "slow:every")], limits=IMPATIENT) as pool:
@@ -116,6 +118,7 @@ def test_no_process_survives_the_pool() -> None:
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
+@pytest.mark.slow
 def test_results_of_other_targets_stand_beside_a_crash(fake_model: Path, fake_data: Path) -> None:
     targets = (fake("a"), fake("b"), fake("dead", "crash:relu"))
     checked = run_check(Job(fake_model, targets, data=fake_data, limits=LIMITS))

@@ -57,6 +57,7 @@ def test_the_groups_are_those_of_the_papers() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_the_list_loads_no_framework() -> None:
     code = (
         "import sys\nfrom outvote.cli import main\n"
