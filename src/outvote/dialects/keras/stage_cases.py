@@ -139,13 +139,14 @@ def _pair(
 
 
 def _guess(shape: tuple[int, ...], logits: bool, rng: np.random.Generator) -> Array:
-    """Logits of any size, or probabilities of which some are 0 and 1."""
+    """Logits of any size, or probabilities, all of a row being 0 and 1 now and then."""
     scores = _scores(shape, rng)
     if logits:
         return scores
     powers = np.exp(np.clip(scores, -40, 40).astype(np.float64))
     found = powers / powers.sum(axis=-1, keepdims=True)
-    return _rounded(np.where(rng.random(shape) < 0.1, np.round(found), found))
+    certain = np.eye(shape[-1])[found.argmax(axis=-1)]
+    return _rounded(np.where(rng.random((*shape[:-1], 1)) < 0.2, certain, found))
 
 
 def _scores(shape: tuple[int, ...], rng: np.random.Generator) -> Array:

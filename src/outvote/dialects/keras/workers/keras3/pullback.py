@@ -113,7 +113,8 @@ class Pullback:
         ]
         if self._loss is not None:
             truth = next(left)
-            terms.append(self._loss(truth, outputs[0], next(left, None)))
+            # Of a batch without instances Keras gives an empty array.
+            terms.append(ops.sum(self._loss(truth, outputs[0], next(left, None))))
         if request.penalty:
             terms += self._penalties()
         if not terms:
