@@ -189,7 +189,7 @@ def read(address: str) -> str:
 
 
 def live(address: str, process: psutil.Process, folder: Path, options: argparse.Namespace) -> None:
-    """Ten that look, one that writes; the server's memory at five times."""
+    """Ten that look, one that writes; the server's memory every minute, at least five times."""
     key = re.search(r"/at/(\w+)", read(address))
     assert key
     stop, times, answers = threading.Event(), list[float](), 0
@@ -227,9 +227,11 @@ def live(address: str, process: psutil.Process, folder: Path, options: argparse.
     time.sleep(5)
     before = process.cpu_times()
     memory = []
-    for _ in range(5):
-        time.sleep(options.seconds / 5)
+    pause = min(60.0, options.seconds / 5)
+    for _ in range(round(options.seconds / pause)):
+        time.sleep(pause)
         memory.append(process.memory_info().rss / 2**20)
+        print(f"after {len(memory) * pause:.0f} s: {memory[-1]:.0f} MiB", flush=True)
     after = process.cpu_times()
     stop.set()
     for thread in threads:
@@ -244,7 +246,12 @@ def live(address: str, process: psutil.Process, folder: Path, options: argparse.
         print(f"ten clients: {answers} answers, median {middle:.0f} ms, 99 % {worst:.0f} ms")
     used = after.user + after.system - before.user - before.system
     print(f"processor: {100 * used / options.seconds:.0f} % of one core")
-    print(f"memory over {options.seconds:.0f} s: " + ", ".join(f"{m:.0f}" for m in memory) + " MiB")
+    third = -(-len(memory) // 3)
+    first, last = statistics.fmean(memory[:third]), statistics.fmean(memory[-third:])
+    print(
+        f"memory over {options.seconds:.0f} s: {first:.0f} MiB in the first third, {last:.0f} in "
+        f"the last, {max(memory):.0f} at most"
+    )
 
 
 def windows(address: str, count: int) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,19 +26,25 @@ RELEASES = [f"1.{n}" for n in range(9)]
 
 @pytest.mark.parametrize("first_bad", range(1, 9))
 @pytest.mark.parametrize("broken", [(), (3,), (1, 2, 4, 5)])
-def test_the_search_steps_over_what_cannot_be_tried(first_bad: int, broken: tuple[int]) -> None:
-    asked = []
+@pytest.mark.parametrize(("at_once", "rounds"), [(1, 3), (2, 2), (3, 2), (7, 1), (50, 1)])
+def test_the_search_steps_over_what_cannot_be_tried(
+    first_bad: int, broken: tuple[int], at_once: int, rounds: int
+) -> None:
+    asked: list[int] = []
+    turns = []
 
-    def as_before(place: int) -> bool | None:
-        asked.append(place)
-        return None if place in broken else place < first_bad
+    def as_before(places: Sequence[int]) -> list[bool | None]:
+        turns.append(len(places))
+        asked.extend(places)
+        return [None if place in broken else place < first_bad for place in places]
 
-    *_, found = [Interval(0, 8), *narrowed(Interval(0, 8), as_before)]
+    *_, found = [Interval(0, 8), *narrowed(Interval(0, 8), as_before, at_once)]
     usable = [place for place in range(9) if place not in broken or place in (0, 8)]
     assert found.after == min(place for place in usable if place >= first_bad)
     assert found.before == max(place for place in usable if place < first_bad)
     assert len(asked) == len(set(asked))
-    assert broken or len(asked) <= 3
+    assert max(turns) <= at_once
+    assert broken or len(turns) <= rounds
 
 
 class Index:
@@ -49,7 +56,7 @@ class Index:
         self.yanked: set[str] = set()
         monkeypatch.setattr("outvote.targets.environments.pip.releases", lambda *a: RELEASES)
         monkeypatch.setattr("outvote.dialects.keras.targets.with_versions", self._release)
-        monkeypatch.setattr("outvote.commands.bisect.run.yanked", self._withdrawn)
+        monkeypatch.setattr("outvote.commands.bisect.ground.yanked", self._withdrawn)
         monkeypatch.setattr("outvote.dialects.keras.targets.helpers", lambda targets: [])
 
     def _release(self, base: Target, requirements: tuple[str, ...], name: str) -> Target:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,13 @@ from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.novelty import Novelty
 from outvote.campaign.odd import key_of
 from outvote.campaign.oracle import Judged
+from outvote.campaign.progress import Progress
 from outvote.commands.fuzz.run import resume, start
 from outvote.core.frames import Frame, innermost_frame
 from outvote.core.model import REF, Input, Layer, Model, Ref
 from outvote.core.sifted import CauseKey, SuspectCase
 from outvote.core.target import Outcome, Run
+from outvote.store.store import Store
 
 TRACE = """Traceback (most recent call last):
   File "/home/me/outvote/worker/main.py", line 12, in _answer
@@ -98,3 +101,27 @@ def test_what_waits_is_told_and_looked_into_when_the_campaign_goes_on(
     (finding,) = rest["findings"]
     assert (finding["accused"], finding["layer_kind"]) == ("bad", "Rescaling")
     assert rest["waiting"] == []
+    with closing(Store(tmp_path / "out", create=False)) as store:
+        shown = [row.number for row in store.rows() if row.inconsistent]
+    assert len(shown) == met, "also those that looked like the one which waited"
+
+
+@pytest.mark.slow
+def test_a_finding_of_a_sitting_that_was_stopped_is_confirmed_by_the_next(
+    fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    targets = (fake("a"), fake("b"), fake("bad", "lie:Rescaling"))
+    seeds = (SeedFile("seed", fake_model, fake_data),)
+    job = FuzzJob(seeds, targets, budget=Budget(mutants=80), inputs=8, confirm=1)
+
+    def watch(progress: Progress) -> None:
+        if progress.findings:
+            raise KeyboardInterrupt
+
+    (finding,) = start(job, tmp_path, watch)["findings"]
+    assert finding["evidence"]["shown_again"] is None
+    with closing(Store(tmp_path, create=False)) as store:
+        enough = Budget(mutants=len(store.rows()) - 1)
+    known = {target.name: target for target in targets}
+    (finding,) = resume(tmp_path, known, changes={"budget": enough})["findings"]
+    assert finding["evidence"]["shown_again"] == 1

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-import onnx
 import pytest
 
 import extras
 from extras import EXTRAS, included
-from onnx_models import constant, floats, model, saved, value
 from outvote.core.target import Target
 from outvote.targets.choose import known_targets
 from served import serving
@@ -22,8 +19,7 @@ pytestmark = pytest.mark.frameworks
 
 TARGETS = [target for target in known_targets().values() if target.extra]
 SLOW = {"compiles_slowly", "compiles_for_minutes"}
-OTHERS = {"dev", "ray", "serve", "testing", "zoo"}  # what brings no target
-MODEL = "model = keras.Sequential([keras.Input((6,)), layers.Dense(4), layers.Softmax()])"
+OTHERS = {"all", "dev", "ray", "serve", "testing", "zoo"}  # no target, or what others bring
 
 
 def brought(extra: str) -> list[Target]:
@@ -37,34 +33,12 @@ def own(extra: str) -> list[Target]:
     return [target for target in brought(extra) if target not in inner]
 
 
-def compared(extra: str, dialect: str) -> list[str]:
-    """One for each set of packages that its own targets need; if that is one, with another mode."""
-    ours = [target for target in own(extra) if target.dialect == dialect]
-    here = [target for target in ours if not target.device]
+def chosen(extra: str) -> list[str]:
+    """One for each dialect and each set of packages that its own targets need."""
+    here = [target for target in own(extra) if not target.device]
     quick = [target for target in here if not target.costs & SLOW] or here
-    each = list({(target.library, target.packages): target for target in reversed(quick)}.values())
-    return [target.name for target in (each if len(each) > 1 else quick[:2])]
-
-
-@pytest.fixture(scope="module")
-def model_of(
-    tmp_path_factory: pytest.TempPathFactory, keras_file: Callable[..., Path]
-) -> Callable[[str], Path]:
-    """A small model file of a dialect."""
-
-    def made(dialect: str) -> Path:
-        folder = tmp_path_factory.mktemp(dialect)
-        if dialect == "keras":
-            return keras_file(MODEL)
-        if dialect == "onnx":
-            nodes = [onnx.helper.make_node("Gemm", ["x", "w"], ["y"], name="gemm")]
-            ends = [value("x", ["n", 3])], [value("y", ["n", 2])]
-            return saved(model(nodes, *ends, [constant("w", floats(np.eye(3, 2)))]), folder)
-        import torch_programs
-
-        return torch_programs.archive("conv", folder)
-
-    return made
+    each = {(target.dialect, target.packages): target for target in reversed(quick)}
+    return [target.name for target in each.values()]
 
 
 def run(python: Path, *arguments: str) -> str:
@@ -79,19 +53,21 @@ def run(python: Path, *arguments: str) -> str:
 
 
 @pytest.mark.parametrize("extra", [name for name in EXTRAS if name not in OTHERS])
-def test_the_targets_of_an_extra_start_and_check_a_model(
-    extra: str, wheel: Path, model_of: Callable[[str], Path], tmp_path: Path
+def test_the_targets_of_an_extra_start_and_run_a_model(
+    extra: str, wheel: Path, tmp_path: Path
 ) -> None:
     python = extras.environment(wheel, {extra}, tmp_path / "venv")
-    dialects = {target.dialect for target in own(extra)}
-    assert dialects
-    for dialect in dialects:
-        first, *more = compared(extra, dialect)
-        (tmp_path / "venv" / "outvote.toml").write_text(f'[targets.twin]\nextends = "{first}"\n')
-        names = [first, *more] if more else [first, "twin"]
-        command = ("check", str(model_of(dialect)), "--targets", ",".join(names), "--quiet")
-        told = run(python, "outvote", *command, "--minimise", "0")
-        assert f"CONSISTENT  {len(names)} targets agree" in told, told
+    names = chosen(extra)
+    assert names
+    told = run(python, "outvote", "targets", "--targets", ",".join(names))
+    for name in names:
+        assert re.search(rf"│ {re.escape(name)} +│ ok ", told), told
+
+
+def test_all_that_is_needed_comes_with_the_extra_of_everything(wheel: Path, tmp_path: Path) -> None:
+    """What its targets compute is what all other tests are about: pip finds nothing missing."""
+    assert own("all")
+    extras.environment(wheel, {"all"}, tmp_path / "venv")
 
 
 def test_the_extra_for_tests_brings_the_fixture_and_the_strategies(

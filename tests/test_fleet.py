@@ -246,12 +246,9 @@ def job_of(model: Path, data: Path, **more: Any) -> FuzzJob:
     return FuzzJob((SeedFile("seed", model, data),), targets, **settings)
 
 
-def lasting(folder: Path, marked: bool = True) -> tuple[list[Row], set[str]]:
-    """What a store holds but for times, and how often a crew was reminded of a finding.
-
-    `marked`: also which mutants show one.
-    """
-    unlike = {"seconds": 0, "at": 0} | ({} if marked else {"inconsistent": False})
+def lasting(folder: Path) -> tuple[list[Row], set[str]]:
+    """What a store holds but for times, and how often a crew was reminded of a finding."""
+    unlike = {"seconds": 0, "at": 0}
     with closing(Store(folder, create=False)) as store:
         rows = [vars(row) | unlike for row in store.rows()]
         return [Row(**row) for row in rows], {seen.fingerprint for seen in store.findings()}

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,18 @@ import pytest
 from conftest import DRIVER, fake
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.progress import Progress
+from outvote.commands.bisect.job import BisectJob
+from outvote.commands.bisect.run import run as run_bisect
 from outvote.commands.check.job import Job as CheckJob
 from outvote.commands.check.run import run as run_check
 from outvote.commands.fuzz.run import on_cluster, replay, resume, start
+from outvote.commands.view import UNSEEN, Nobody, View
 from outvote.core.errors import UsageError
-from outvote.core.protocol import File, Read
 from outvote.core.target import Target
 from outvote.fleet.address import Address
 from outvote.fleet.cluster import QUIET
-from outvote.fleet.fleet import pool_on
-from outvote.run.process import Limits
 from outvote.store.store import Store
+from test_bisect import Index
 from test_fleet import lasting
 from test_fuzz_fake import count_of
 
@@ -47,15 +49,16 @@ def job_of(model: Path, data: Path, mutants: int, **more: Any) -> FuzzJob:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A head that runs no crew, and two nodes with room for one each."""
+    """A head that says it has a GPU, and a node beside it, with room for a crew each."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in QUIET.items():
             patch.setenv(name, value)
         from ray.cluster_utils import Cluster
 
         few = {"object_store_memory": 80 << 20, "include_dashboard": False}
-        made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, **few})
-        made.outvote = [made.add_node(num_cpus=ROOM, **few) for _ in range(2)]
+        head = {"num_cpus": ROOM, "num_gpus": 1, **few}
+        made = Cluster(initialize_head=True, head_node_args=head)
+        made.outvote = [made.add_node(num_cpus=ROOM, **few)]
         yield made
         made.shutdown()
 
@@ -88,21 +91,22 @@ def test_crews_and_nodes_die_and_join_and_every_mutant_is_there_once(
         os.kill(processes(psutil.Process(), "ray::CrewHost")[0].pid, signal.SIGKILL)
 
     def watch(progress: Progress) -> None:
-        if progress.tested >= 40:
+        if progress.tested >= 24:
             once("a crew was shot", shoot)
-        if progress.tested >= 80:
+        if progress.tested >= 48:
             once("a node left", lambda: cluster.remove_node(cluster.outvote.pop(), False))
-        if progress.tested >= 120:
+        if progress.tested >= 72:
             once("a node came", lambda: cluster.outvote.append(cluster.add_node(num_cpus=ROOM)))
 
-    job = job_of(fake_model, fake_data, 200)
+    job = job_of(fake_model, fake_data, 96, confirm=1, minimise=5.0)
     work = on_cluster(Address(head=cluster.address), ())
     result = start(job, tmp_path / "many", watch, work=work)
     assert happened == ["a crew was shot", "a node left", "a node came"]
-    assert numbers_in(tmp_path / "many") == list(range(1, 202))
-    assert (result["tested"], result["interrupted"]) == (200, False)
+    assert numbers_in(tmp_path / "many") == list(range(1, 98))
+    assert (result["tested"], result["interrupted"]) == (96, False)
     (finding,) = result["findings"]
-    assert (finding["targets"], finding["layer_kind"]) == (["a", "bad"], "Rescaling")
+    assert finding["evidence"]["shown_again"] == 1, "whoever found it first"
+    assert (finding["accused"], finding["layer_kind"]) == ("bad", "Rescaling")
     assert (tmp_path / "many" / "findings" / finding["fingerprint"] / "report.md").is_file()
     assert capfd.readouterr() == ("", "")
 
@@ -123,19 +127,19 @@ def test_stopped_there_killed_there_and_ended_here(
     fresh = [str(fake_model), "--data", str(fake_data), "--targets", "a,bad", "--out", str(out)]
     few = ["--inputs", "8", "--minimise", "0", "--confirm", "0", "--memory", "0.0625"]
 
-    def until(mutants: int, number: signal.Signals, *options: str) -> int:
-        """A driver of its own that gets a signal when so many are stored."""
+    def until(table: str, rows: int, number: signal.Signals, *options: str) -> int:
+        """A driver of its own that gets a signal when its store has so many."""
         command = [sys.executable, DRIVER, "fuzz", *options, "--budget", "4000", *there]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, text=True) as driver:
-            while count_of("mutants", out) < mutants:
+            while count_of(table, out) < rows:
                 assert driver.poll() is None, "it ended early"
                 time.sleep(0.05)
             driver.send_signal(number)
             return driver.wait()
 
-    assert until(30, signal.SIGINT, *fresh, *few) == 1  # what was found is found
+    assert until("findings", 1, signal.SIGINT, *fresh, *few) == 1  # what was found is found
     before = count_of("mutants", out)
-    assert until(before + 30, signal.SIGKILL, "--resume", str(out)) == -signal.SIGKILL
+    assert until("mutants", before + 16, signal.SIGKILL, "--resume", str(out)) == -signal.SIGKILL
     with closing(Store(out, create=False)) as store:
         given_out = [turn.birth.number for turn in store.unanswered()]
         known = {seen.fingerprint for seen in store.findings()}
@@ -145,35 +149,106 @@ def test_stopped_there_killed_there_and_ended_here(
     assert set(given_out) <= set(numbers_in(out))
     assert known <= {finding["fingerprint"] for finding in result["findings"]}
     replay(out, tmp_path / "again", TARGETS)
-    # Who looked like a mutant that waited for its look is known to the driver that was killed.
-    assert lasting(tmp_path / "again", marked=False) == lasting(out, marked=False)
+    assert lasting(tmp_path / "again") == lasting(out)
 
 
 def test_a_check_on_nodes_says_what_it_says_here(
     fake_model: Path, fake_data: Path, tmp_path: Path, cluster: Any
 ) -> None:
     """Weights, inputs and the proof's model travel; a host that is shot is replaced."""
-    targets = (fake("a"), fake("b"), fake("bad", "lie:d2"))
+    stages: list[str] = []
 
-    def told(cluster: Address | None, out: Path) -> Any:
+    class Shooting(Nobody):
+        """A View of a terminal in which somebody shoots when the inputs are about to run."""
+
+        def watch(self, text: str, pool: Any, names: Any) -> AbstractContextManager[object]:
+            if text.startswith("Running"):
+                stages.append(text)
+                os.kill(processes(psutil.Process(), "ray::TargetHost")[0].pid, signal.SIGKILL)
+            return super().watch(text, pool, names)
+
+    def told(view: View, cluster: Address | None, out: Path) -> Any:
+        targets = (fake("a"), fake("bad", "lie:d2"))
         job = CheckJob(fake_model, targets, data=fake_data, out=out, confirm=1, cluster=cluster)
-        (finding,) = run_check(job)["findings"]
-        keys = ("fingerprint", "accused", "layer", "triage", "distance")
+        (finding,) = run_check(job, view)["findings"]
+        keys = ("fingerprint", "targets", "layer", "triage", "distance")
         files = sorted(path.name for path in (out / "findings").rglob("*"))
         return {key: finding[key] for key in keys}, files
 
     there = Address(head=cluster.address)
-    assert told(there, tmp_path / "there") == told(None, tmp_path / "here")
+    assert told(Shooting(), there, tmp_path / "there") == told(UNSEEN, None, tmp_path / "here")
+    assert len(stages) == 1
 
-    with pool_on(there, targets[:1], limits=Limits()) as pool:
-        digest = pool.blobs.put_file(fake_model)
-        read = Read(file=File("model.json", digest))
-        first = pool.ask("a", read)
-        os.kill(processes(psutil.Process(), "ray::TargetHost")[0].pid, signal.SIGKILL)
-        again = pool.ask("a", read)
-        assert again.reply.model == first.reply.model
-        weight = again.reply.model.layer("d1").weights[0]
-        assert pool.blobs.get(weight.digest).shape == weight.shape
+
+def test_releases_are_tried_side_by_side(
+    fake_model: Path, fake_data: Path, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Index(monkeypatch).misdeeds = {"1.4": "lie:d2", "1.5": "lie:d2"}
+    stages: list[str] = []
+
+    class Listening(Nobody):
+        def watch(self, text: str, pool: Any, names: Any) -> AbstractContextManager[object]:
+            stages.append(text)
+            return super().watch(text, pool, names)
+
+    there = Address(head=cluster.address)
+    range_of = ("made-up", "1.3", "1.5")
+    job = BisectJob(fake_model, fake("tested"), (fake("a"),), *range_of, fake_data, cluster=there)
+    result = run_bisect(job, Listening())
+    assert result["summary"] == "made-up on tested: first bad in 1.4, last good 1.3."
+    probing = [text for text in stages if text.startswith("Probing")]
+    assert [text.partition(" (")[0] for text in probing] == [
+        "Probing made-up 1.3, 1.5",
+        "Probing made-up 1.4",
+    ]
+
+
+HOLD = """
+import sys, time, ray
+ray.init(address=sys.argv[1], log_to_driver=False, logging_level="ERROR")
+@ray.remote(num_cpus=0, num_gpus=1)
+class Holder:
+    pass
+holder = Holder.remote()
+ray.get(holder.__ray_ready__.remote())
+print("held", flush=True)
+time.sleep(3600)
+"""
+
+
+def test_a_crew_whose_target_wants_a_gpu_waits_for_one_and_says_so(
+    fake_model: Path,
+    fake_data: Path,
+    tmp_path: Path,
+    cluster: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("outvote.fleet.crews._PLACING", 0.0)
+    command = [sys.executable, "-c", HOLD, cluster.address]
+    said: list[str] = []
+    seen: set[str] = set()
+
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "held\n"
+
+        def say(text: str) -> None:
+            said.append(text)
+            holder.kill()
+
+        def watch(progress: Progress) -> None:
+            for crew in processes(psutil.Process(), "ray::CrewHost"):
+                seen.update(p.environ().get("CUDA_VISIBLE_DEVICES", "") for p in crew.children())
+
+        targets = (TARGETS["a"], replace(TARGETS["bad"], device="gpu"))
+        work = on_cluster(Address(head=cluster.address), (), say)
+        start(job_of(fake_model, fake_data, 8).but(targets=targets), tmp_path, watch, work=work)
+    assert said == [
+        "1 of 1 crews wait for room on the cluster: each needs 2 CPUs, 0.125 GiB of memory, "
+        "1 GPU free on one node"
+    ]
+    assert "0" in seen, "the number of the one that Ray gave to it"
+    assert numbers_in(tmp_path) == list(range(1, 10))
 
 
 def test_a_target_that_does_not_start_there_is_said_in_one_sentence(

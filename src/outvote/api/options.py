@@ -117,6 +117,7 @@ class BisectOptions(_Worker, total=False):
     package: str
     target: str
     against: Names
+    cluster: str
     find_links: Texts
     seed: int
     train: bool

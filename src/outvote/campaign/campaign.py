@@ -97,6 +97,7 @@ class Campaign:
         self._last = rows[-1].number
         self._again = deque(_asked_in(turn) for turn in unanswered)
         self._waited = [self._births[number] for number in store.fact(facts.WAITING)]
+        self._alike = store.fact(facts.ALIKE)  # numbers of what looks like those
         # In bulk there is no strategy to tell: cases are drawn and looked into here.
         self._sifter = (
             Sifter(crews.crew, store, self._totals, self._keeper)
@@ -176,7 +177,8 @@ class Campaign:
             reports = yield self._of_births(TryOut, some)
             for birth, report in zip(some, reports, strict=True):
                 if report is not None and report.odd is not None:
-                    self._docket.add(OddCase(report.odd, birth))
+                    alike = self._alike.get(str(birth.number), [])
+                    self._docket.add_again(OddCase(report.odd, birth), alike)
             yield Settle((), self._docket.numbers, None)
 
     def _generation(self, size: int) -> Brood:
@@ -226,7 +228,8 @@ class Campaign:
         self._turns.append(Turn(LOOKED, one.case.birth))
         with self._store.transaction():
             self._docket.looked(one, report)
-            self._record()
+            # Turns of generations under way are stored with it, so the strategy that took them is.
+            self._note(self._strategy.state(), self._strongest)
 
     def _finish(self, onlooker: Callable[[], None]) -> None:
         """The budget is spent: look into what waits; all of it, where no time was set."""
@@ -372,25 +375,42 @@ class Campaign:
 
     def _note(self, state: Mapping[str, object], strongest: Strongest) -> None:
         """Where the campaign stands, in the transaction that is open."""
-        self._record()
+        self._store.record(self._turns)
+        self._turns = []
         self._docket.note()
         self._store.note(facts.STATE, state)
         self._store.note(facts.STRONGEST, strongest.state())
         self._totals.note(self._crews.standing)
 
-    def _record(self) -> None:
-        self._store.record(self._turns)
-        self._turns = []
-
     def _confirm(self) -> None:
-        """Every finding of this sitting again, in fresh workers."""
+        """Every finding that is not confirmed yet again, in fresh workers."""
         began = self._totals.seconds
+        if self._job.confirm and self._sifter is None:
+            self._find_again()
         for told in self._crews.confirm(self._job.confirm) if self._job.confirm else ():
             self._keeper.retell(told)
         seconds = self._totals.seconds - began
         self._totals.confirming += seconds
         if self._sifter is not None:
             self._sifter.confirming(seconds)
+
+    def _find_again(self) -> None:
+        """What no crew has at hand, because who found it is gone, is met by another first."""
+        births, at_hand = self._store.births(), self._crews.at_hand
+        lost = [
+            births[seen.first]
+            for seen in self._store.findings()
+            if (seen.data.get("evidence") or {"shown_again": 0})["shown_again"] is None
+            and seen.fingerprint not in at_hand
+            and seen.first in births
+        ]
+
+        def look(birth: Birth) -> Brood:
+            with suppress(Deadly):
+                yield self._of_births(Look, [birth])
+
+        while self._crews.finish_one(lambda: look(lost.pop()) if lost else None):
+            pass
 
     def _keep_told(self, found: Collection[ToldFinding]) -> None:
         """What was found when all mutants had been run."""

@@ -132,6 +132,11 @@ class Crew:
         return [self._proved(f, f.proof.specimen.model) for f in found if f.proof is not None]
 
     @property
+    def at_hand(self) -> Collection[str]:
+        """Findings that it can confirm."""
+        return self.has.lab.investigator.examined.keys()
+
+    @property
     def standing(self) -> Standing:
         runner, investigator, pool = self.has.runner, self.has.lab.investigator, self.has.pool
         sitting = Sitting(

@@ -50,6 +50,11 @@ class Crews(Protocol):
         """What can be said of that when the user has stopped everything."""
         ...
 
+    @property
+    def at_hand(self) -> Collection[str]:
+        """Findings that some crew can confirm."""
+        ...
+
     def confirm(self, times: int) -> Iterable[ToldFinding]:
         """What all crews have found, again in fresh workers."""
         ...
@@ -87,6 +92,10 @@ class OneCrew:
 
     def growths(self, samples: Sequence[Sample]) -> Sequence[ToldFinding]:
         return self.crew.growths(samples)
+
+    @property
+    def at_hand(self) -> Collection[str]:
+        return self.crew.at_hand
 
     def confirm(self, times: int) -> Iterable[ToldFinding]:
         return self.crew.confirm(times)

@@ -8,7 +8,8 @@ into in a share of the time, and the rest after the end of the budget, as far as
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 
 from outvote.campaign.keeper import Keeper
 from outvote.campaign.novelty import Novelty, Waiting
@@ -48,6 +49,9 @@ class Docket:
     def __init__(self, store: Store, keeper: Keeper, totals: Totals) -> None:
         self._store, self._keeper, self._totals = store, keeper, totals
         self._novelty: Novelty[OddCase] = Novelty(most_vain=None)
+        self._novelty.recall(
+            {CauseKey(*key): frozenset(shown) for key, shown in store.fact(facts.LOOKED_INTO)}
+        )
         self._alike: dict[CauseKey, list[int]] = defaultdict(list)  # numbers of further mutants
         self._under_way: list[Waiting[OddCase]] = []  # that crews are looking into
         self.looks = 0.0  # seconds that looks took, of all crews, in this sitting
@@ -64,6 +68,11 @@ class Docket:
         if not is_new and not again:
             self._alike[case.key].append(number)
         return Taken(again, is_new)
+
+    def add_again(self, case: OddCase, alike: Sequence[int]) -> None:
+        """Take in a mutant that an earlier sitting did not get to, and those that look like it."""
+        self.add(case)
+        self._alike[case.key] += alike
 
     @property
     def is_due(self) -> bool:
@@ -98,7 +107,8 @@ class Docket:
         if shown:
             for number in (one.number, *alike):
                 self._store.shows_finding(number)
-        self.note()
+        led_to = self._novelty.led_to.items()
+        self._store.note(facts.LOOKED_INTO, [[astuple(k), sorted(found)] for k, found in led_to])
 
     @property
     def numbers(self) -> list[int]:
@@ -111,8 +121,10 @@ class Docket:
 
     def note(self) -> None:
         """What waits, in the transaction that is open."""
-        numbers = [one.number for one in self._waiting if one.case.repeatable]
-        self._store.note(facts.WAITING, numbers)
+        kept = [one for one in self._waiting if one.case.repeatable]
+        self._store.note(facts.WAITING, [one.number for one in kept])
+        alike = {str(one.number): self._alike.get(one.case.key, []) for one in kept}
+        self._store.note(facts.ALIKE, alike)
         self._store.note(
             facts.WAITING_KINDS,
             [

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
@@ -44,6 +44,16 @@ class Novelty(Generic[C]):
     _led_to: dict[CauseKey, frozenset[str]] = field(default_factory=dict)  # fingerprints
     _looks: Counter[str] = field(default_factory=Counter)  # at each family
     _vain: Counter[str] = field(default_factory=Counter)  # of them, without a new finding
+
+    def recall(self, led_to: Mapping[CauseKey, frozenset[str]]) -> None:
+        """What an earlier sitting has looked into is not looked into again."""
+        self._led_to.update(led_to)
+        self.met.update(led_to.keys())
+
+    @property
+    def led_to(self) -> Mapping[CauseKey, frozenset[str]]:
+        """What was looked into, with the findings that it shows."""
+        return self._led_to
 
     def add(self, number: int, whole: CauseKey, cases: Sequence[C]) -> frozenset[str]:
         """Take in what parts targets, as a whole and by its parts, if it was cut.

@@ -38,6 +38,7 @@ from outvote.store.store import Sample
 _LOOK = 1.0  # seconds between two looks at who is there
 _NOTE = 0.5  # seconds between two notes of what crews do
 _COUNT = 5.0  # seconds between two counts of a cluster's nodes
+_PLACING = 10.0  # seconds that Ray may take to place a crew, before somebody is told
 _MOST_DEATHS = 5  # of crews with the same order, before it is called deadly
 _MOST_FAILURES = 3  # of crews that never were ready, before any was
 _LONGEST = 30.0  # seconds between two tries to have another crew
@@ -58,6 +59,7 @@ class RemoteCrew:
 
     number: int
     actor: Any
+    placed: Any  # what Ray says when it has a node for it; None: it has said so
     ref: Any  # of what it is doing; None while it is free
     since: float
     node: str = ""
@@ -79,7 +81,10 @@ class RemoteCrew:
     def told(self) -> dict[str, Any]:
         """For those who watch."""
         order = self.task.order if self.task else None
-        doing = "starting" if not self.is_ready else "waiting" if order is None else order.doing
+        if not self.is_ready:
+            doing = "starting" if self.placed is None else "placing"
+        else:
+            doing = "waiting" if order is None else order.doing
         births: Sequence[Birth] = order.births if isinstance(order, OfBirths) else ()
         return {
             "crew": self.number,
@@ -108,9 +113,11 @@ class RayCrews:
         links: tuple[str, ...],
         out: Path,
         note: Note,
+        say: Callable[[str], None],
     ) -> None:
         self._ray, self._address, self._needs = ray, address, needs
-        self._out, self._note = out, note
+        self._out, self._note, self._say = out, note, say
+        self._has_said = False
         self._host = ray.remote(CrewHost).options(
             scheduling_strategy="SPREAD", max_restarts=0, max_task_retries=0, **needs.options
         )
@@ -162,10 +169,14 @@ class RayCrews:
         """Crews are busy when the user stops: the next sitting says it."""
         return ()
 
+    @property
+    def at_hand(self) -> Collection[str]:
+        return {name for member in self._members for name in member.found}
+
     def confirm(self, times: int) -> Iterable[ToldFinding]:
-        """Every finding by a crew that has it; those of crews that died stay unconfirmed."""
+        """Every finding by a crew that has it."""
         shares: dict[RemoteCrew, set[str]] = {}
-        for fingerprint in sorted({name for member in self._members for name in member.found}):
+        for fingerprint in sorted(self.at_hand):
             finder = next(member for member in self._members if fingerprint in member.found)
             shares.setdefault(finder, set()).add(fingerprint)
         orders = {m: Confirm(times, own) for m, own in shares.items()}
@@ -196,8 +207,9 @@ class RayCrews:
         for _ in range(self._wanted() - self._refused - len(self._members)):
             self._number += 1
             actor = self._host.remote()
+            placed = actor.__ray_ready__.remote()
             ref = actor.open.remote(self._shipment, self._known)
-            self._members.append(RemoteCrew(self._number, actor, ref, time.time()))
+            self._members.append(RemoteCrew(self._number, actor, placed, ref, time.time()))
 
     def _wanted(self) -> int:
         if self._address.crews is not None:
@@ -283,8 +295,24 @@ class RayCrews:
         ended = [self._heard(busy[ref]) for ref in ready]
         if time.monotonic() - self._noted > _NOTE:
             self._noted = time.monotonic()
+            self._see_placed()
             self._note([member.told for member in self._members])
         return any(ended)
+
+    def _see_placed(self) -> None:
+        """Who has a node; once, that others have waited for one so long that a user wonders."""
+        waiting = {member.placed: member for member in self._members if member.placed is not None}
+        if waiting:
+            there, _ = self._ray.wait(list(waiting), num_returns=len(waiting), timeout=0)
+            for ref in there:
+                waiting.pop(ref).placed = None
+        oldest = min((member.since for member in waiting.values()), default=time.time())
+        if not self._has_said and time.time() - oldest >= _PLACING:
+            self._has_said = True
+            self._say(
+                f"{len(waiting)} of {len(self._members)} crews wait for room on the cluster: "
+                f"each needs {self._needs.told} free on one node"
+            )
 
     def _heard(self, member: RemoteCrew) -> bool:
         """Take what a crew answers; True when its brood has ended with it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,9 +27,14 @@ def pool_on(address: Address, targets: Sequence[Target], **more: Any) -> Iterato
 
 @contextmanager
 def crews_on(
-    address: Address, job: FuzzJob, links: tuple[str, ...], out: Path, note: Note
+    address: Address,
+    job: FuzzJob,
+    links: tuple[str, ...],
+    out: Path,
+    note: Note,
+    say: Callable[[str], None] = lambda text: None,
 ) -> Iterator[RayCrews]:
-    """Crews that are there as long as the block runs."""
+    """Crews that are there as long as the block runs; `say` tells the user what they wait for."""
     if job.in_bulk:
         raise UsageError(
             "--cluster is for campaigns from seeds; cases that a dialect draws in bulk run on one "
@@ -37,7 +42,7 @@ def crews_on(
         )
     needs = Needs.of(job.targets, job.jobs, job.memory_limit)
     with joined(address, needs) as ray:
-        crews = RayCrews(ray, address, needs, job, links, out, note)
+        crews = RayCrews(ray, address, needs, job, links, out, note, say)
         try:
             yield crews
         finally:

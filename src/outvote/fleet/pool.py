@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -27,7 +28,7 @@ from outvote.run.folder import OwnedFolder
 from outvote.run.local import LocalPool
 from outvote.run.pool import Ask, asked_each, unheard
 from outvote.run.process import Limits
-from outvote.targets.environments.provide import provide
+from outvote.targets.environments.provide import provide, yanked
 
 T = TypeVar("T")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
@@ -56,21 +57,28 @@ class HostAnswer:
     blobs: dict[str, bytes]
     restarts: int
     peak: int
+    withdrawn: str  # why a release that the target stands on was yanked
 
 
 class TargetHost:
     """One target on its node, in a pool of its own."""
 
     def __init__(self, berth: Berth) -> None:
+        self._berth, self._name = berth, berth.target.name
+
+    @cached_property
+    def _pool(self) -> LocalPool:
+        """Its environment is built with the first question: why it cannot be, is an answer."""
         import ray
+
+        berth = self._berth
 
         def placed(parcel: Parcel | None) -> Path | None:
             return None if parcel is None else unpacked(parcel, berth.contents, ray.get)
 
-        (target,) = provide([replace(berth.target, setup=placed(berth.setup))], berth.links)
-        self._name = target.name
-        self._pool = LocalPool(
-            [target],
+        target = replace(berth.target, setup=placed(berth.setup))
+        return LocalPool(
+            provide([target], berth.links),
             limits=berth.limits,
             custom=placed(berth.custom),
             allow_code=berth.allow_code,
@@ -100,7 +108,8 @@ class TargetHost:
         blobs = {digest: _bytes_of(self._pool.blobs, digest) for digest in named}
         found = {digest: data for digest, data in blobs.items() if data is not None}
         pool = self._pool
-        return HostAnswer(run, found, pool.restarts[self._name], pool.peaks[self._name])
+        restarts, peak = pool.restarts[self._name], pool.peaks[self._name]
+        return HostAnswer(run, found, restarts, peak, yanked(self._berth.target))
 
 
 class FleetPool:
@@ -131,6 +140,7 @@ class FleetPool:
         self._threads = ThreadPoolExecutor(max_workers=_THREADS)
         self.restarts = dict.fromkeys(self.targets, 0)
         self.peaks = dict.fromkeys(self.targets, 0)
+        self.withdrawn: dict[str, str] = {}  # why a release that a target stands on was yanked
         self._closed = False
 
     def __enter__(self) -> FleetPool:
@@ -208,6 +218,10 @@ class FleetPool:
 
         return self._each(list(names), talk_to)
 
+    def room_for(self, target: Target) -> int:
+        """How many workers like it have room beside those that run; for one is waited."""
+        return max(1, Needs.of([target], None, None).fit_into(self._ray.available_resources()))
+
     def memory(self, name: str) -> int:
         """Bytes that a worker holds now; 0 while it is down."""
         found: int | None = self._glance(name, "memory")
@@ -242,9 +256,11 @@ class FleetPool:
             try:
                 answer = self._ray.get(self._sent(name, what, request))
             except self._ray.exceptions.RayTaskError as error:
-                if isinstance(error.cause, UsageError):
-                    raise UsageError(str(error.cause)) from error
-                raise
+                if not isinstance(error.cause, UsageError):
+                    raise
+                if request is None:  # a target that cannot be had there does not start
+                    return Run(name, Outcome.ERROR, message=str(error.cause))
+                raise UsageError(str(error.cause)) from error
             except self._ray.exceptions.RayError as error:
                 reason = " ".join(str(error).split())[:300]
                 self.stop(name)
@@ -266,6 +282,7 @@ class FleetPool:
             self._held[name].add(digest)
         self.restarts[name] = answer.restarts
         self.peaks[name] = max(self.peaks[name], answer.peak)
+        self.withdrawn[name] = answer.withdrawn
         return answer.run
 
     def _has(self, digest: str) -> bool:

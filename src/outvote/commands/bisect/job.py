@@ -7,6 +7,7 @@ from pathlib import Path
 
 from outvote.core.lesson import Lesson
 from outvote.core.target import Target
+from outvote.fleet.address import Address
 from outvote.judge.compare import Settings
 from outvote.run.process import Limits
 
@@ -29,3 +30,4 @@ class BisectJob:
     finding: Path | None = None  # the folder that the case is from; its report.md says since when
     lesson: Lesson | None = None  # steps of training are compared, instead of what the model gives
     out: Path | None = None  # where the reports go
+    cluster: Address | None = None  # over which releases are spread; None: one by one, here

@@ -30,6 +30,8 @@ examples:
       releases of the runtime, for an ONNX graph
   outvote bisect model.keras --target torch --from 3.6.0 --to 3.15.1 --train --steps 3
       since which release do three steps of Adam give other weights?
+  outvote bisect model.keras --target torch --from 3.6.0 --to 3.15.1 --cluster auto
+      several releases at once, on the nodes of a Ray cluster (docs/cluster.md)
 """
 
 
@@ -59,6 +61,7 @@ def add(commands: Any) -> None:
     blocks.add_out(parser)
     blocks.add_config(parser)
     blocks.add_find_links(parser)
+    blocks.add_cluster(parser, "try releases side by side on a Ray cluster (docs/cluster.md)")
     blocks.add_seed(parser)
     blocks.add_quiet(parser)
     blocks.add_limits(parser)
@@ -108,6 +111,7 @@ def job_of(options: argparse.Namespace) -> BisectJob:
         finding=case.finding,
         lesson=blocks.lesson_of(options, wing),
         out=options.out,
+        cluster=blocks.cluster_of(options),
     )
 
 

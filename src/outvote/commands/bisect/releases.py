@@ -1,8 +1,8 @@
-"""A binary search that steps over releases which cannot be tried."""
+"""A binary search that steps over releases which cannot be tried; of a cluster, several at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 
@@ -14,19 +14,26 @@ class Interval:
     after: int
 
 
-def narrowed(interval: Interval, as_before: Callable[[int], bool | None]) -> Iterator[Interval]:
-    """Ever smaller intervals around the change. `as_before` says None for what cannot be tried."""
+def narrowed(
+    interval: Interval, as_before: Callable[[Sequence[int]], Sequence[bool | None]], at_once: int
+) -> Iterator[Interval]:
+    """Ever smaller intervals around the change; so many places are asked for at once.
+
+    `as_before` says None for what cannot be tried.
+    """
     broken: set[int] = set()
     while True:
         between = [i for i in range(interval.before + 1, interval.after) if i not in broken]
         if not between:
             return
-        middle = (interval.before + interval.after) / 2
-        place = min(between, key=lambda i: abs(i - middle))
-        answer = as_before(place)
-        if answer is None:
-            broken.add(place)
+        width = (interval.after - interval.before) / (at_once + 1)
+        even = [interval.before + n * width for n in range(1, at_once + 1)]
+        places = sorted({min(between, key=lambda i: abs(i - place)) for place in even})
+        answers = dict(zip(places, as_before(places), strict=True))
+        broken |= {place for place, answer in answers.items() if answer is None}
+        if set(places) <= broken:
             continue
-        before, after = (place, interval.after) if answer else (interval.before, place)
+        after = next((place for place in places if answers[place] is False), interval.after)
+        before = max((p for p in places if answers[p] and p < after), default=interval.before)
         interval = Interval(before, after)
         yield interval

@@ -17,6 +17,7 @@ from typing import Any
 from outvote.bench.noise import measured
 from outvote.bench.reader import arrivals, case_run, read_model
 from outvote.commands.bisect.bisected import Bisected, Probe, StartedTarget
+from outvote.commands.bisect.ground import Ground, ground_of
 from outvote.commands.bisect.job import BisectJob
 from outvote.commands.bisect.question import CaseQuestion, ReleaseQuestion, steps_question
 from outvote.commands.bisect.releases import Interval, narrowed
@@ -36,12 +37,11 @@ from outvote.findings.issue_text import with_releases
 from outvote.judge.compare import Settings, distance, mismatch_of
 from outvote.judge.rounding import Rounding, model_rounding
 from outvote.judge.vote import vote
-from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
-from outvote.run.settle import ask_all_settled, ask_settled
+from outvote.run.settle import ask_all_settled
 from outvote.run.watch import Watch, silent
 from outvote.targets.environments import pip
-from outvote.targets.environments.provide import Announce, provide, unseen, yanked
+from outvote.targets.environments.provide import Announce, unseen
 
 _RANDOM_INPUTS = 8
 
@@ -70,12 +70,11 @@ def run_bisect(job: BisectJob, watch: Watch = silent, announce: Announce = unsee
     found = Bisected(job)
     began = time.monotonic()
     found.releases = _between(job)
-    against = provide(job.against, job.links, announce)
-    others = dialect(job.target.dialect).targets.helpers(against)
-    with LocalPool([*against, *others], limits=job.limits) as pool:
+    with ground_of(job, announce) as ground:
         try:
-            with watch("Reading the model", pool, [t.name for t in (*others, *against)]):
-                model, shapes = read_model(pool, job.model, None)
+            readers = [target.name for target in (*ground.others, *ground.against)]
+            with watch("Reading the model", ground.pool, readers):
+                model, shapes = read_model(ground.pool, job.model, None)
             if arrays is None:
                 data = random_data(model, _RANDOM_INPUTS, job.seed)
             else:
@@ -84,8 +83,8 @@ def run_bisect(job: BisectJob, watch: Watch = silent, announce: Announce = unsee
             case = Case(model, shapes, data, Truth())
             question: ReleaseQuestion = CaseQuestion(case)
             if job.lesson is not None:
-                question = steps_question(pool, case, job.lesson, job.seed)
-            Bisection(pool, question, found, watch, announce).search(against)
+                question = steps_question(ground.pool, case, job.lesson, job.seed)
+            Bisection(ground, question, found, watch).search()
         except KeyboardInterrupt:
             if not found.probes:
                 raise
@@ -119,25 +118,36 @@ def _apart(a: str, b: str) -> list[int]:
 
 @dataclass
 class Bisection:
-    """A search in progress: the case on releases, one worker at a time, beside the references."""
+    """A search in progress: the case on releases, beside the references."""
 
-    pool: Pool
+    ground: Ground
     question: ReleaseQuestion
     found: Bisected
     watch: Watch
-    announce: Announce
     reference: Outputs | None = None
     rounding: Rounding = field(default_factory=lambda: Rounding(()))  # until it is measured
 
-    def search(self, against: Sequence[Target]) -> None:
-        self._choose_reference(against)
+    @property
+    def pool(self) -> Pool:
+        return self.ground.pool
+
+    def search(self) -> None:
+        self._choose_reference(self.ground.against)
+        at_once = self.ground.at_once(self.found.job.target)
         ends = (self.found.releases[0], self.found.releases[-1])
+        if at_once > 1:
+            self._probe(ends, at_once)
         first, last = (self._needed(version) for version in ends)
         if not self._differ(first, last):
             return
         widest = self.found.interval = Interval(0, len(self.found.releases) - 1)
         alike = self._as_before(first, last)
-        for interval in narrowed(widest, lambda place: self._ask(place, alike)):
+
+        def as_before(places: Sequence[int]) -> list[bool | None]:
+            probes = self._probe([self.found.releases[place] for place in places], at_once)
+            return [None if probe is None else alike(probe) for probe in probes]
+
+        for interval in narrowed(widest, as_before, at_once):
             self.found.interval = interval
 
     def _choose_reference(self, against: Sequence[Target]) -> None:
@@ -167,17 +177,15 @@ class Bisection:
 
     def _needed(self, version: str) -> Probe:
         """One end of the range: without it there is nothing to search."""
-        probe = self._probe(version)
+        if version not in self.found.probes | self.found.skipped:
+            self._probe([version], 1)
+        probe = self.found.probes.get(version)
         if probe is None:
             raise UsageError(
                 f"{self.found.job.package} {version} cannot be used, and it is an end of the "
                 f"range: {self.found.skipped[version]}; choose another --from or --to"
             )
         return probe
-
-    def _ask(self, place: int, alike: Callable[[Probe], bool]) -> bool | None:
-        probe = self._probe(self.found.releases[place])
-        return None if probe is None else alike(probe)
 
     def _as_before(self, first: Probe, last: Probe) -> Callable[[Probe], bool]:
         """What counts as no change yet: the same verdict, or where both ends share it, the same
@@ -186,41 +194,64 @@ class Bisection:
             return lambda probe: probe.consistent == first.consistent
         return lambda probe: not self._differ(first, probe)
 
-    def _probe(self, version: str) -> Probe | None:
-        """The case on one release; None, and why, where that release cannot be used."""
-        job = self.found.job
-        name = f"{job.package}=={version}/{job.target.plain or job.target.name}"
+    def _probe(self, versions: Sequence[str], at_once: int) -> list[Probe | None]:
+        """The case on some releases, side by side; None, and why, for one that cannot be used."""
+        names = {version: self._name(version) for version in versions}
         done = len(self.found.probes) + len(self.found.skipped)
-        expected = 2 + math.ceil(math.log2(max(1, len(self.found.releases) - 1)))
-        text = f"Probing {job.package} {version} ({done + 1} of about {max(expected, done + 1)})"
-        with self.watch(text, self.pool, [name]):
-            try:
-                known = dialect(job.target.dialect).targets
-                target = known.with_versions(job.target, (f"{job.package}=={version}",), name)
-                (ready,) = provide([target], job.links, self.announce)
-            except UsageError as error:
-                self.found.skipped[version] = str(error)
-                return None
-            withdrawn = yanked(target)
-            if withdrawn:
-                self.found.skipped[version] = f"yanked: {withdrawn}"
-                return None
-            self.pool.add(ready)
-            hello = self._started([ready])[name]
-            self.found.on_release[version] = StartedTarget(ready, hello)
-            if not hello.ok:
-                self.pool.stop(name)
-                self.found.skipped[version] = f"does not start: {_last_words(hello)}"
-                return None
-            run = ask_settled(self.pool, name, self._request())
-            self.watch.tell(case_run(run))
-            if run.ok and not any(probe.run.ok for probe in self.found.probes.values()):
-                self.rounding = self._measured(name, self.question.outputs(run))
+        rounds = math.ceil(math.log(max(1, len(self.found.releases) - 1), at_once + 1))
+        expected = max(2 + at_once * rounds, done + len(versions))
+        text = f"Probing {self.found.job.package} {', '.join(versions)}"
+        text += f" ({done + len(versions)} of about {expected})"
+        with self.watch(text, self.pool, list(names.values())):
+            ready = [version for version in versions if self._added(version)]
+            up = self._up(ready)
+            found = ask_all_settled(self.pool, [names[v] for v in up], self._request())
+            runs = {version: found[names[version]] for version in up}
+            for run in runs.values():
+                self.watch.tell(case_run(run))
+            first = next((run for run in runs.values() if run.ok), None)
+            if first and not any(probe.run.ok for probe in self.found.probes.values()):
+                self.rounding = self._measured(first.target, self.question.outputs(first))
                 self.found.tolerance = self.rounding.tolerance
-            self.pool.stop(name)
-        probe = self._judged(version, run)
-        self.found.probes[version] = probe
-        return probe
+            for version in up:
+                self.pool.stop(names[version])
+        for version, run in runs.items():
+            self.found.probes[version] = self._judged(version, run)
+        return [self.found.probes.get(version) for version in versions]
+
+    def _name(self, version: str) -> str:
+        job = self.found.job
+        return f"{job.package}=={version}/{job.target.plain or job.target.name}"
+
+    def _added(self, version: str) -> bool:
+        """Whether a release is in the pool now; else it is skipped."""
+        job, name = self.found.job, self._name(version)
+        try:
+            known = dialect(job.target.dialect).targets
+            target = known.with_versions(job.target, (f"{job.package}=={version}",), name)
+            ready = self.ground.prepared(target)
+        except UsageError as error:
+            self.found.skipped[version] = str(error)
+            return False
+        self.pool.add(ready)
+        return True
+
+    def _up(self, versions: Sequence[str]) -> list[str]:
+        """Releases that have started and were not withdrawn; the others are skipped."""
+        targets = {version: self.pool.targets[self._name(version)] for version in versions}
+        hellos = self._started(list(targets.values()))
+        up = []
+        for version, target in targets.items():
+            hello, why = hellos[target.name], self.ground.withdrawn(target)
+            if not why:
+                self.found.on_release[version] = StartedTarget(target, hello)
+                why = "" if hello.ok else f"does not start: {_last_words(hello)}"
+            if why:
+                self.pool.stop(target.name)
+                self.found.skipped[version] = why
+            else:
+                up.append(version)
+        return up
 
     def _judged(self, version: str, run: Run) -> Probe:
         first = self.found.probes.get(self.found.releases[0])

@@ -53,7 +53,9 @@ def here(job: FuzzJob, store: Store, out: Path, ready: Ready) -> Iterator[Crews]
         yield OneCrew(job, pool, out, store.tell)
 
 
-def on_cluster(address: Address, links: tuple[str, ...]) -> Work:
+def on_cluster(
+    address: Address, links: tuple[str, ...], say: Callable[[str], None] = UNSEEN.say
+) -> Work:
     """Crews on a cluster, each of which makes its targets ready on its node."""
 
     @contextmanager
@@ -61,7 +63,7 @@ def on_cluster(address: Address, links: tuple[str, ...]) -> Work:
         def note(crews: list[dict[str, Any]]) -> None:
             store.note(facts.CREWS, crews)
 
-        with crews_on(address, job, links, out, note) as crews:
+        with crews_on(address, job, links, out, note, say) as crews:
             yield crews
 
     return work
@@ -73,7 +75,7 @@ def run(job: NewCampaign | Resumption | Replay, view: View = UNSEEN) -> dict[str
     def ready(targets: Iterable[Target]) -> tuple[Target, ...]:
         return provide(targets, job.links, view.announce)
 
-    work = on_cluster(job.cluster, job.links) if job.cluster is not None else here
+    work = here if job.cluster is None else on_cluster(job.cluster, job.links, view.say)
 
     if isinstance(job, Replay):
         targets = targets_of(job.of, known_targets(job.config))

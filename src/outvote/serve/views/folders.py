@@ -124,6 +124,7 @@ def _campaign(desk: Desk, track: Track, store: Queries) -> dict[str, Any]:
 
 
 _DEEDS = {  # what a crew of a cluster is asked to do, as the driver notes it
+    "placing": "waits for room on the cluster",
     "starting": "starts its targets",
     "waiting": "waits",
     "opening": "runs the seeds",
