@@ -81,10 +81,11 @@ setup: .venv/installed
 		-c constraints.txt -e '.[jax,openvino,onnx,zoo]'
 	touch $@
 
+# Not compiled: most modules are never imported, and those that are, are compiled then.
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "outvote needs Python 3.11 or newer; set PYTHON=...")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[all,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[all,dev]'
 	touch $@
 
 clean:
