@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from outvote.core.errors import UsageError
 from outvote.store import facts
 from outvote.store.queries import asked
-from outvote.store.rows import Birth
+from outvote.store.rows import Birth, Reached
 from outvote.store.store import FILE, Row, Sample, Store
 from outvote.store.strongest import Strongest
 from outvote.store.summary import fuzz_result, lineage
@@ -60,6 +60,29 @@ def test_rows_births_and_samples_come_back_as_they_went_in(store: Store, tmp_pat
         assert again.rows() == rows
         assert again.births() == {2: Birth(2, 1, "LA", 14), 3: Birth(3, 2, "WS", 21)}
         assert list(again.samples()) == samples
+
+
+def test_lines_come_back_and_add_up_over_time_by_target(store: Store, tmp_path: Path) -> None:
+    news = [
+        Reached(1, "a", 0.5, {"lib/nn.py": [3, 4], "lib/ops.py": [7]}),
+        Reached(1, "b", 0.5, {"lib/nn.py": [3]}),
+        Reached(4, "a", 2.0, {"lib/nn.py": [9]}),
+    ]
+    for new in news:
+        store.reach(new)
+    assert store.reached() == news
+    with asked(tmp_path) as queries:
+        assert queries.lines_over_time() == {"a": [[0.5, 3], [2.0, 4]], "b": [[0.5, 1]]}
+
+
+def test_a_store_of_before_knows_of_no_lines_until_it_is_opened(tmp_path: Path) -> None:
+    Store(tmp_path, create=True).close()
+    with closing(sqlite3.connect(tmp_path / FILE)) as db:
+        db.execute("DROP TABLE lines")
+    with asked(tmp_path) as queries:
+        assert queries.lines_over_time() == {}
+    with closing(Store(tmp_path, create=False)) as opened:
+        assert opened.reached() == []
 
 
 def test_a_number_is_given_once(store: Store) -> None:

@@ -43,6 +43,9 @@ NOT_COVERED: Fact[dict[str, str]] = Fact("not_covered", {})
 VALUES: Fact[dict[str, int]] = Fact("values", {})
 ACCEPTED: Fact[dict[str, int]] = Fact("accepted", {})
 
+# Of each target: how many lines of its library's Python it can be told of, reached or not.
+LINES: Fact[dict[str, int]] = Fact("lines", {})
+
 # Of a campaign in bulk: what was run and compared, and [second, cases until then].
 SIFTED: Fact[dict[str, Any]] = Fact("sifted", {})
 SIFTED_OVER_TIME: Fact[list[list[float]]] = Fact("sifted_over_time", [])

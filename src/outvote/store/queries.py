@@ -143,6 +143,22 @@ class Queries:
         )
         return [dict(zip(("mutant", "rule", "new", "acc"), row, strict=True)) for row in rows]
 
+    def lines_over_time(self) -> dict[str, list[list[float]]]:
+        """By target: at which second how many lines of its library had been reached.
+
+        A store that an earlier version wrote, and none has opened since, knows of no lines.
+        """
+        found: dict[str, list[list[float]]] = {}
+        if not self._db.execute("SELECT 1 FROM sqlite_master WHERE name = 'lines'").fetchone():
+            return found
+        query = (
+            "SELECT target, at, sum(count) OVER (PARTITION BY target ORDER BY rowid) "
+            "FROM lines ORDER BY rowid"
+        )
+        for target, at, total in self._db.execute(query):
+            found.setdefault(target, []).append([at, total])
+        return found
+
     def newest(self, count: int) -> list[dict[str, Any]]:
         """The mutants that were tested last, newest first."""
         rows = self._db.execute(

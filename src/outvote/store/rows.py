@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,3 +30,17 @@ class Turn:
     birth: Birth
     by: str = ""  # the strategy that chose, where several do
     told: tuple[Any, ...] = ()  # what it was told of a mutant: the fields of an `Offspring`
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Lines of a library's own Python that a mutant was the first to reach in a target."""
+
+    number: int
+    target: str
+    at: float  # seconds since the campaign began
+    files: Mapping[str, Sequence[int]]  # path of a file inside its library: numbers of lines
+
+    @property
+    def count(self) -> int:
+        return sum(len(lines) for lines in self.files.values())

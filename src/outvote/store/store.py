@@ -31,7 +31,7 @@ from outvote.core.events import (
 from outvote.core.files import write_atomically
 from outvote.store import facts
 from outvote.store.facts import Fact
-from outvote.store.rows import Birth, Turn
+from outvote.store.rows import Birth, Reached, Turn
 
 T = TypeVar("T")
 FILE = "outvote.db"
@@ -53,12 +53,17 @@ CREATE TABLE samples (
     mutant INTEGER NOT NULL, target TEXT NOT NULL, seconds REAL NOT NULL, bytes INTEGER NOT NULL,
     restarts INTEGER NOT NULL);
 """
-# A store of an earlier version gets it when it is opened.
+# A store of an earlier version gets these when it is opened.
 _TURNS = """
 CREATE TABLE IF NOT EXISTS turns (
     turn INTEGER PRIMARY KEY, what TEXT NOT NULL, number INTEGER NOT NULL, parent INTEGER NOT NULL,
     rule TEXT NOT NULL, seed INTEGER NOT NULL, strategy TEXT NOT NULL,
     told TEXT NOT NULL);
+"""
+_LINES = """
+CREATE TABLE IF NOT EXISTS lines (
+    number INTEGER NOT NULL, target TEXT NOT NULL, at REAL NOT NULL, count INTEGER NOT NULL,
+    files TEXT NOT NULL);
 """
 
 
@@ -119,7 +124,7 @@ class Told:
 def _make(path: str) -> None:
     """A store in which nothing has happened."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.executescript(f"PRAGMA journal_mode=WAL;BEGIN;{_TABLES}{_TURNS}COMMIT;")
+        db.executescript(f"PRAGMA journal_mode=WAL;BEGIN;{_TABLES}{_TURNS}{_LINES}COMMIT;")
         db.execute("INSERT INTO facts VALUES (?, ?)", (facts.SCHEMA.name, json.dumps(SCHEMA)))
 
 
@@ -166,6 +171,7 @@ class Store:
                 f"{self.fact(facts.SCHEMA)}, expected {SCHEMA}); choose another folder"
             )
         self._db.execute(_TURNS)
+        self._db.execute(_LINES)
 
     def begin(self, started: Started) -> None:
         """A new run of a command: what is told from now on is of this one."""
@@ -286,6 +292,18 @@ class Store:
 
     def sample(self, sample: Sample) -> None:
         self._write("INSERT INTO samples VALUES (?, ?, ?, ?, ?)", tuple(vars(sample).values()))
+
+    def reach(self, new: Reached) -> None:
+        """Lines that a mutant was the first of the campaign to reach in a target."""
+        values = (new.number, new.target, new.at, new.count, json.dumps(new.files))
+        self._write("INSERT INTO lines VALUES (?, ?, ?, ?, ?)", values)
+
+    def reached(self) -> list[Reached]:
+        """All lines that were reached, by who reached them first, in that order."""
+        found = self._db.execute("SELECT number, target, at, files FROM lines ORDER BY rowid")
+        return [
+            Reached(number, target, at, json.loads(files)) for number, target, at, files in found
+        ]
 
     def rows(self) -> list[Row]:
         found = self._db.execute("SELECT * FROM mutants ORDER BY number").fetchall()
