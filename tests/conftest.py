@@ -61,7 +61,6 @@ LONG = (
 )
 SHARED = ("real_pool", "program_pool")  # what tests of several files share in one process
 
-DRIVER = Path(__file__).with_name("driver.py")  # `outvote` in a process of its own
 EXAMPLES = Path(__file__).parent.parent / "examples" / "faults"
 
 

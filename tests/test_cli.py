@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from conftest import DRIVER, fake
+from conftest import fake
 from outvote import commands
 from outvote.cli import _parser as cli_parser
 from outvote.cli import main
@@ -155,7 +155,7 @@ def test_a_reader_who_has_gone_is_no_verdict(check: Arguments) -> None:
     """`outvote check … | head -0` has seen nothing: neither 0 nor 1."""
     reading, writing = os.pipe()
     os.close(reading)
-    command = [sys.executable, str(DRIVER), *map(str, check)]
+    command = [sys.executable, "-m", "outvote", *map(str, check)]
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     os.close(writing)
     assert done.returncode == 130, done.stderr

@@ -16,7 +16,7 @@ from typing import Any
 import psutil
 import pytest
 
-from conftest import DRIVER, fake
+from conftest import fake
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.progress import Progress
 from outvote.commands.bisect.job import BisectJob
@@ -129,7 +129,7 @@ def test_stopped_there_killed_there_and_ended_here(
 
     def until(table: str, rows: int, number: signal.Signals, *options: str) -> int:
         """A driver of its own that gets a signal when its store has so many."""
-        command = [sys.executable, DRIVER, "fuzz", *options, "--budget", "4000", *there]
+        command = [sys.executable, "-m", "outvote", "fuzz", *options, "--budget", "4000", *there]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL, text=True) as driver:
             while count_of(table, out) < rows:
                 assert driver.poll() is None, "it ended early"

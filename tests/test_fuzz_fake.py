@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from conftest import DRIVER, fake
+from conftest import fake
 from outvote.bench.reader import reader
 from outvote.campaign.investigate import Investigator
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
@@ -275,7 +275,7 @@ def started(model: Path, data: Path, out: Path) -> tuple[subprocess.Popen[str], 
     )
     process = subprocess.Popen(
         [
-            *(sys.executable, DRIVER, "fuzz", str(model), "--data", str(data)),
+            *(sys.executable, "-m", "outvote", "fuzz", str(model), "--data", str(data)),
             *("--targets", "a,b,bad", "--quiet", "--config", str(config), "--out", str(out)),
             *("--budget", "4000", "--inputs", "8", "--minimise", "0"),
         ],

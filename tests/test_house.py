@@ -233,9 +233,7 @@ def test_a_whole_check_loads_no_framework_into_the_driver(
     )
     arguments = ["check", str(fake_model), "--data", str(fake_data), "--targets", "a,b"]
     arguments += ["--config", str(tmp_path / "outvote.toml"), "--out", str(tmp_path / "out")]
-    fakes = f"sys.path.append({str(Path(__file__).parent)!r})\nimport zygote\n"
-    fakes += "with zygote.quick_workers(zygote.divided):\n"
-    loaded = loaded_after(f"{fakes}  from outvote.cli import main; assert main({arguments!r}) == 0")
+    loaded = loaded_after(f"from outvote.cli import main; assert main({arguments!r}) == 0")
     assert "numpy" in loaded
     assert not loaded & FRAMEWORKS
 

@@ -18,6 +18,7 @@ from outvote.commands.check.run import run_check
 from outvote.core.protocol import Ran, RunModel
 from outvote.core.target import Outcome, Run
 from outvote.run.local import LocalPool
+from outvote.run.nursery import Nursery
 from outvote.run.pool import Pool
 from outvote.run.process import Limits, _has_ended
 
@@ -27,8 +28,9 @@ IMPATIENT = replace(LIMITS, silence_seconds=2)
 
 @pytest.fixture
 def _started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fakes start as workers do in production, not as other tests have them (tests/zygote.py)."""
-    monkeypatch.setattr("outvote.run.process.subprocess", subprocess)
+    """Every worker is a process that was started, as where none can be divided."""
+    monkeypatch.setattr("outvote.run.local.Nursery", Nursery)
+    monkeypatch.setattr("outvote.run.nursery._CAN_DIVIDE", False)
 
 
 def run_once(pool: Pool, model_path: Path) -> dict[str, Run[Ran]]:

@@ -17,6 +17,7 @@ from outvote.core.model import digest_of
 from outvote.core.protocol import Hello, R, Request, ScriptText, Start
 from outvote.core.target import Outcome, Run, Target
 from outvote.run.folder import OwnedFolder
+from outvote.run.nursery import Nursery
 from outvote.run.patience import SharedPatience
 from outvote.run.pool import Ask, asked_each, unheard
 from outvote.run.process import Limits, Process
@@ -54,8 +55,7 @@ class LocalPool:
         self._turns = threading.Semaphore(jobs or os.cpu_count() or 1)
         # More than there are targets: some may be added. None is made before it is needed.
         self._threads = ThreadPoolExecutor(max_workers=max(_THREADS, len(self.targets)))
-        # Workers are told to die with the thread that started them: one that lives as long as we.
-        self._starter = ThreadPoolExecutor(max_workers=1)
+        self._nursery = Nursery()
         self.restarts = dict.fromkeys(self.targets, 0)
         self.peaks = dict.fromkeys(self.targets, 0)
         self._closed = False
@@ -69,12 +69,13 @@ class LocalPool:
     def close(self) -> None:
         """End every worker at once, whatever it is doing."""
         self._closed = True
+        self._nursery.end()
         for process in list(self._processes.values()):
             process.end()
         self._threads.shutdown(wait=True, cancel_futures=True)
         for process in list(self._processes.values()):
             process.kill()
-        self._starter.shutdown(wait=True)
+        self._nursery.close()
         self._folder.remove()
 
     def add(self, target: Target) -> None:
@@ -222,8 +223,7 @@ class LocalPool:
             folder=str(folder),
         )
         try:
-            starting = self._starter.submit(Process, target, folder, settings, self._limits)
-            process = starting.result()
+            process = Process(target, folder, settings, self._limits, self._nursery)
         except OSError as error:
             told = f"its interpreter {target.python} could not be started: {error.strerror}"
             return Run(name, Outcome.ERROR, message=told, refused=True)

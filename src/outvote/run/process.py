@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import re
 import shutil
 import signal
 import socket
-import subprocess
-import sys
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -27,27 +22,8 @@ from outvote.core.errors import ProtocolError
 from outvote.core.protocol import PROTOCOL, Failure, Hello, R, Request, Start
 from outvote.core.target import Outcome, Run, Target
 from outvote.core.wire import Channel, Closed, Silence
+from outvote.run.nursery import Child, Nursery, end_group
 
-# Loads the package from its own folder, without exposing the site-packages it may lie in: the
-# worker may run in another environment with other versions of everything. Before anything is
-# imported, the current folder goes from the path: what lies beside a model is not to be run.
-_BOOTSTRAP = """
-import sys
-sys.path[:] = [place for place in sys.path if place not in ("", ".")]
-import ctypes, importlib.util, json, os
-init, fd, parent, path = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), json.loads(sys.argv[4])
-if sys.platform == "linux":  # to die with the driver, before anything slow is imported
-    ctypes.CDLL(None).prctl(1, 9, 0, 0, 0)
-if os.getppid() != parent:  # it died before that
-    sys.exit(1)
-sys.path[:0] = path
-spec = importlib.util.spec_from_file_location(
-    "outvote", init, submodule_search_locations=[init.rpartition("/")[0]])
-module = sys.modules["outvote"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-from outvote.worker.main import serve
-serve(fd, parent)
-"""
 _SETTINGS = {
     "PYTHONSAFEPATH": "1",  # for what a worker starts in its turn
     **dict.fromkeys(
@@ -63,7 +39,6 @@ _SETTINGS = {
     ),
 }
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")  # colours, which some frameworks put into errors
-_LOG_BYTES = 64 << 10
 _LAST_WORDS = 5.0  # seconds for a worker that hung up to end
 _FAMILY = 1.0  # seconds between two looks at the processes that a worker has started
 
@@ -88,41 +63,30 @@ class _OutOfMemory(Exception):  # noqa: N818 - becomes an Outcome, never leaves 
 class Process:
     """A started worker. After any failure it is dead and has to be replaced."""
 
-    def __init__(self, target: Target, folder: Path, settings: Start, limits: Limits) -> None:
+    def __init__(
+        self, target: Target, folder: Path, settings: Start, limits: Limits, nursery: Nursery
+    ) -> None:
         self.target = target
+        self._began = time.monotonic()
         self._settings = settings
         self._limits = limits
         self._folder = folder
         folder.mkdir(parents=True)
         self._box = BlackBox(folder / "box")
         ours, theirs = socket.socketpair()
-        init = Path(__file__).parent.parent / "__init__.py"
-        arguments = (init, theirs.fileno(), os.getpid())
-        path = json.dumps([str(folder.absolute()) for folder in target.path])
+        environment = {**_environment(), **_SETTINGS, **target.env}
         try:
-            self._popen = subprocess.Popen(
-                [
-                    str(target.python or sys.executable),
-                    *("-c", _BOOTSTRAP, *map(str, arguments), path),
-                    f"outvote worker: {target.name}",  # for whoever lists processes
-                ],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                env={**_environment(), **_SETTINGS, **target.env},
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
+            born = nursery.bear(target, theirs, environment, limits.start_seconds)
         except OSError:
             ours.close()
             shutil.rmtree(folder)
             raise
         finally:
             theirs.close()
+        self._child, self._log = born.child, born.log
         self._channel = Channel(ours)
-        self._log = _Tail(self._popen.stdout)
         self._reaped = False
-        self._own = psutil.Process(self._popen.pid)
+        self._own = psutil.Process(self._child.pid)
         # At what it has started: when, and how much memory that held. Nothing yet.
         self._looked = (time.monotonic(), 0)
         self.peak_bytes = 0
@@ -133,17 +97,16 @@ class Process:
 
     @property
     def pid(self) -> int:
-        return self._popen.pid
+        return self._child.pid
 
     @property
     def alive(self) -> bool:
-        return not self._reaped and not _has_ended(self._popen)
+        return not self._reaped and not _has_ended(self._child)
 
     def greet(self) -> Run[Hello]:
         """Tell the worker who it is, and wait for its first words: its versions and settings."""
-        run = self._asked(
-            Hello, *codec.written(self._settings), lambda: self._limits.start_seconds, steps=0
-        )
+        left = max(0.0, self._began + self._limits.start_seconds - time.monotonic())
+        run = self._asked(Hello, *codec.written(self._settings), lambda: left, steps=0)
         if run.ok and run.reply.protocol != PROTOCOL:
             told = f"it speaks version {run.reply.protocol} of the protocol, not {PROTOCOL}"
             return self._failed(Outcome.ERROR, told, time.monotonic())
@@ -162,15 +125,14 @@ class Process:
     def end(self) -> None:
         """Stop the worker and everything it started, without waiting for it."""
         if not self._reaped:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self._popen.pid, signal.SIGKILL)
+            end_group(self._child)
 
     def kill(self) -> None:
         """End the worker and take away what it held. Its number is free for others then."""
         if self._reaped:
             return
         self.end()  # while the system still keeps its number, so that no other group is hit
-        self._popen.wait()
+        self._child.wait()
         self._reaped = True
         self._log.join()
         self._channel.close()
@@ -248,12 +210,12 @@ class Process:
     def _post_mortem(self, began: float) -> Run[Any]:
         """What became of a worker that hung up."""
         until = time.monotonic() + _LAST_WORDS
-        while not _has_ended(self._popen):
+        while not _has_ended(self._child):
             if time.monotonic() > until:
                 return self._failed(Outcome.GARBAGE, "the worker closed its connection", began)
             time.sleep(0.005)
         self.kill()
-        outcome, text = _cause_of_death(self._popen.returncode)
+        outcome, text = _cause_of_death(self._child.returncode)
         return self._failed(outcome, text, began)
 
     def check_peak(self) -> int:
@@ -275,15 +237,15 @@ class Process:
             )
 
 
-def _has_ended(popen: subprocess.Popen[bytes]) -> bool:
+def _has_ended(child: Child) -> bool:
     """Whether a process is over; the system keeps its number until it is waited for."""
     if not hasattr(os, "waitid"):  # macOS before Python 3.13
-        return popen.poll() is not None
-    if popen.returncode is not None:
+        return child.poll() is not None
+    if child.returncode is not None:
         return True
     flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
     try:
-        return os.waitid(os.P_PID, popen.pid, flags) is not None
+        return os.waitid(os.P_PID, child.pid, flags) is not None
     except ChildProcessError:  # another thread has waited for it in between
         return True
 
@@ -324,27 +286,6 @@ class _Watch:
         self._seen = done
         self._began = time.monotonic()
         return True
-
-
-class _Tail:
-    """Drains a worker's output so that it never blocks, and keeps the end of it."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self._kept = b""
-        self._thread = threading.Thread(target=self._drain, daemon=True)
-        self._thread.start()
-
-    def _drain(self) -> None:
-        with self._stream as stream:
-            while chunk := stream.read1(65536):
-                self._kept = (self._kept + chunk)[-_LOG_BYTES:]
-
-    def join(self) -> None:
-        self._thread.join(timeout=2)
-
-    def text(self) -> str:
-        return self._kept.decode(errors="replace")
 
 
 def resident_bytes(process: psutil.Process) -> int:

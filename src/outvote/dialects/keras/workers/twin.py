@@ -19,7 +19,7 @@ from outvote.core.cuts import one_layer
 from outvote.core.model import Layer, Model, Ref, digest_of
 from outvote.core.states import State
 from outvote.dialects.keras.nouns.twins import FILES, PRECISION
-from outvote.dialects.keras.workers.keras3.worker import KerasWorker, create_in
+from outvote.dialects.keras.workers.keras3.worker import KerasWorker, create_in, import_keras
 from outvote.worker.engine import run_model, stepped
 from outvote.worker.hello import hello
 from outvote.worker.main import Context, Handlers
@@ -31,6 +31,10 @@ _GAPS = re.compile(
 )
 _KEPT = 64
 Forward = Callable[[Sequence[Array]], Sequence[Array]]
+
+
+def stand_by(backend: str, mode: str) -> None:
+    import_keras(backend, "eager")
 
 
 def create(context: Context) -> TwinWorker:

@@ -50,6 +50,11 @@ def create(context: Context) -> KerasWorker:
     return create_in(context, context.settings.mode)
 
 
+def stand_by(backend: str, mode: str) -> None:
+    """Import what a worker needs, before it is told who it is."""
+    import_keras(backend, mode)
+
+
 def create_in(context: Context, mode: str) -> KerasWorker:
     """Import Keras on the backend that the settings name, and apply the user's scripts."""
     backend, keras = import_keras(context.settings.backend, mode)
