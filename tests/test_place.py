@@ -27,7 +27,7 @@ def blamed(pool: Pool, kind: str, config: dict[str, Any], x: Any, wrong: str) ->
     targets = {name: BUILT_IN[name] for name in NAMES}
     seen = Bench(pool, targets, Settings()).observe(specimen, list(NAMES))
     assert seen.odd == (wrong,) or wrong in seen.odd
-    return place_of(pool, targets, specimen, seen, [wrong])
+    return place_of(pool, targets, specimen, seen, [wrong]).place
 
 
 @pytest.mark.parametrize("axes", [1, 2])

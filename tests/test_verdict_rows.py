@@ -281,13 +281,7 @@ BORDERS: list[tuple[str, Case, str, Case]] = [
         Case([300.0], {"a": [np.inf], "b": [300.0], "reference": [300.0]}, **HALF),
     ),
     (
-        "overflow-of-all",
-        Case([3e4, 3e4], {"a": [np.inf, 3e4], "reference": [3e4, 3e4]}, **HALF),
-        "overflow-of-sums",  # 65504 is the largest
-        Case([3e4, 3e4, 6e3], {"a": [np.inf, 3e4, 6e3], "reference": [3e4, 3e4, 6e3]}, **HALF),
-    ),
-    (
-        "overflow-of-sums",
+        "overflow-of-all",  # whether what is read adds up within the type or not
         Case([3e4, 3e4, 6e3], {"a": [np.inf, 3e4, 6e3], "reference": [3e4, 3e4, 6e3]}, **HALF),
         "overflow",
         Case([3e4, 6e3, 3e4], {"a": [np.inf, 6e3, 3e4], "b": [3e4, 6e3, 3e4]}, **HALF),
@@ -549,6 +543,28 @@ def test_an_overflow_on_the_way_is_no_rounding_though_float64_has_none(tmp_path:
     given = {"tensorflow": [np.inf], "jax": [np.inf], "torch": [off(100)]}
     verdict = Case([1.0], given, wide={name: [1.0] for name in given}).verdict(tmp_path)
     assert (verdict.triage, verdict.wrong) == ("bug", ("tensorflow", "jax"))
+
+
+@pytest.mark.parametrize("wide", [True, False])
+def test_a_norm_that_gives_zero_for_a_variance_beyond_its_type_lost_no_last_places(
+    wide: bool, tmp_path: Path
+) -> None:
+    """The numbers that it reads are large, and what it gives is not: 0 is another number."""
+    given = {"tensorflow": [0.0], "jax": [0.0], "openvino": [0.0], "torch": [1.0]}
+    named = {"kind": "Rescaling", "config": {"scale": 2.0**-15, "offset": 0.0}}
+    answers = {name: [1.0] for name in given} if wide else {}
+    found = Case([32768.0], given, wide=answers, moved=[[1.0]], dtype="float16", **named)  # type: ignore[arg-type]
+    verdict = found.verdict(tmp_path)
+    assert (verdict.triage, verdict.wrong) == ("bug", ("tensorflow", "jax", "openvino"))
+
+
+def test_what_all_give_alike_is_not_what_they_differ_in(tmp_path: Path) -> None:
+    """All give NaN for the first number, which is a fault of all: the second parts them."""
+    rest = {"a": [np.nan, 2.0], "b": [np.nan, 2.0]}
+    verdict = Case([1.0, 2.0], {**rest, "c": [np.nan, np.nan]}).verdict(tmp_path)
+    assert (verdict.row, verdict.wrong) == ("overflow", ("c",))
+    verdict = Case([1.0, 2.0], {**rest, "c": [1.0, 2.0]}).verdict(tmp_path)
+    assert (verdict.row, verdict.wrong) == ("overflow", ("a", "b"))
 
 
 def test_where_all_are_wrong_last_places_of_one_are_no_more_than_that(tmp_path: Path) -> None:

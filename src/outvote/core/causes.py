@@ -40,6 +40,13 @@ def symptom_of(finding: Result) -> str:
     return str(finding.get("symptom") or _DEEDS.get(finding["kind"], finding["kind"]))
 
 
+def place_told(place: Result | None) -> str:
+    """Where a function stands, and what it was given."""
+    if place is None:
+        return ""
+    return f"{place['function']}({place['arguments']}), {place['file']}:{place['line']}"
+
+
 def _cause(key: str, findings: Sequence[Result]) -> dict[str, Any]:
     """Told by the finding that is worst, and of these by the smallest."""
     first = min(findings, key=lambda f: (_place(f["triage"], _TRIAGES), _size(f)))

@@ -26,10 +26,15 @@ def innermost_frame(traceback: str, package: str = "") -> Frame | None:
 
     What a package calls (another library's checks, say) is deeper, and says less.
     """
-    found = [frame for match in _FRAME.finditer(traceback) if (frame := _installed(match))]
+    found = frames_of(traceback)
     own = [frame for frame in found if package and frame.file.startswith(f"{package}/")]
     kept = own or found
     return kept[-1] if kept else None
+
+
+def frames_of(traceback: str) -> list[Frame]:
+    """Every frame in what is installed, the innermost last."""
+    return [frame for match in _FRAME.finditer(traceback) if (frame := _installed(match))]
 
 
 def _installed(match: re.Match[str]) -> Frame | None:

@@ -44,6 +44,7 @@ class Proof:
     source: str = ""  # where the exact result comes from
     expected: Outputs | None = None
     place: GuiltyPlace | None = None  # in the library's own code, that is to blame
+    unplaced: str = ""  # why none is known
     causes: tuple[Cause, ...] = ()  # parameters without which targets agree (AUDEE)
     shown: int | None = None  # in how many fresh workers it showed again
     tried: int = 0

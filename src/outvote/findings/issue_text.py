@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.causes import place_told
 from outvote.core.dialect import dialect
 from outvote.core.protocol import Hello
 from outvote.core.target import Run
@@ -89,6 +90,10 @@ def _shown(proof: Proof) -> list[str]:
     for cause in proof.causes:
         now = code(f"{cause.parameter}={cause.value!r}")
         lines.append(f"- targets agree with {_codes(map(repr, cause.cured_by))} instead of {now}")
+    if proof.place is not None:
+        lines.append(f"- where: {code(place_told(vars(proof.place)))}")
+    elif proof.unplaced:
+        lines.append(marked("- where: {}", proof.unplaced))
     if proof.shown is not None:
         lines.append(f"- shown again in {proof.shown} of {proof.tried} fresh workers")
     return lines

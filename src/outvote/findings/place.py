@@ -1,17 +1,21 @@
 """The place in a library's own code that is to blame: one level below the layer.
 
-Of an error it is the innermost place in the library. Of wrong results it is found by replay: the
-functions of the backend that the layer calls on the accused target, each with its tensors, are
-called on another one; the first that gives something else is it.
+Of an error it is the innermost place in the library; where several fail, the innermost that all of
+them were in. Of wrong results it is found by replay: the functions of the backend that the layer
+calls on the accused target, each with its tensors, are called on another one; the first that gives
+something else is it. Where nobody is right, or all give the same, they get wider tensors:
+the first whose answer is another number there has lost it on the way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from outvote.core.dialect import dialect
-from outvote.core.frames import innermost_frame
+from outvote.core.frames import Frame, frames_of
 from outvote.core.outputs import Outputs
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
@@ -19,7 +23,7 @@ from outvote.core.target import Run, Target
 from outvote.core.trace_protocol import TENSOR, ReplayCalls, Replayed, TraceCalls, TracedCall
 from outvote.judge.compare import distance
 from outvote.judge.observation import Observation, kind_of
-from outvote.judge.tolerance import screen_tolerance
+from outvote.judge.tolerance import ELEMENT, PLACE, layer_tolerance, screen_tolerance
 from outvote.run.pool import Pool
 
 _MOST_LETTERS = 200  # of the arguments
@@ -35,54 +39,135 @@ class GuiltyPlace:
     arguments: str = ""
 
 
+@dataclass(frozen=True)
+class Whereabouts:
+    """The place that explains what is seen, or why none is known."""
+
+    place: GuiltyPlace | None = None
+    unknown: str = ""
+
+
 def place_of(
     pool: Pool,
     targets: Mapping[str, Target],
     specimen: Specimen,
     seen: Observation,
     wrong: Sequence[str],
-) -> GuiltyPlace | None:
-    """The place that explains what is seen; None where none is found."""
+) -> Whereabouts:
+    """Where in the library what is seen comes from."""
     failed = [seen.failures[name] for name in wrong or seen.failures if name in seen.failures]
     if failed:
-        return _of_error(failed[0], specimen)
-    sides = _sides(targets, seen, wrong)
-    if sides is None:
-        return None
-    accused, other = sides
+        return Whereabouts(_of_errors(failed, specimen))
+    accused = _accused(targets, seen, wrong)
+    if accused is None:
+        return Whereabouts(unknown=_shows_no_calls(targets, seen, wrong))
     digests = tuple(pool.blobs.put(array) for array in specimen.inputs)
     traced = pool.ask(accused, TraceCalls(model=specimen.model, inputs=digests))
-    if not traced.ok or not traced.reply.calls:
+    calls = traced.reply.calls if traced.ok else ()
+    guilty = _first_apart(pool, _other(targets, seen, wrong, accused), calls)
+    guilty = guilty or _first_narrow(pool, accused, calls)
+    if guilty is None and len(calls) == 1 and wrong:
+        (guilty,) = calls
+    if guilty is None:
+        return Whereabouts(unknown=_ALIKE if calls else "")
+    return Whereabouts(GuiltyPlace(guilty.function, guilty.file, guilty.line, _told(guilty)))
+
+
+_ALIKE = (
+    "Every function of the backend that the layer calls gives the same elsewhere: what the layer "
+    "makes of them is to blame."
+)
+
+
+def _of_errors(runs: Sequence[Run], specimen: Specimen) -> GuiltyPlace | None:
+    """In the package that the dialect is about; another library's door says nothing."""
+    package = dialect(specimen.model.dialect).targets.PACKAGE
+    if not package:
         return None
-    calls = traced.reply.calls
-    replayed = pool.ask(other, ReplayCalls(calls=calls))
-    if not replayed.ok:
-        return None
-    for call, again in zip(calls, replayed.reply.calls, strict=True):
-        if _parts(call, again):
-            return GuiltyPlace(call.function, call.file, call.line, _told(call))
+    first, *others = [_within(package, run) for run in runs]
+    shared = [frame for frame in first if all(_holds(frames, frame) for frames in others)]
+    for frame in reversed(shared or first):
+        return GuiltyPlace(frame.function, frame.file, frame.line)
     return None
 
 
-def _of_error(run: Run, specimen: Specimen) -> GuiltyPlace | None:
-    """In the package that the dialect is about; another library's door says nothing."""
-    package = dialect(specimen.model.dialect).targets.PACKAGE
-    frame = innermost_frame(run.detail, package)
-    if frame is None or not package or not frame.file.startswith(f"{package}/"):
-        return None
-    return GuiltyPlace(frame.function, frame.file, frame.line)
+def _within(package: str, run: Run) -> list[Frame]:
+    return [frame for frame in frames_of(run.detail) if frame.file.startswith(f"{package}/")]
 
 
-def _sides(
-    targets: Mapping[str, Target], seen: Observation, wrong: Sequence[str]
-) -> tuple[str, str] | None:
-    """One that is wrong and one that is not; where nobody is, of two that part."""
-    able = [name for name in seen.outputs if targets[name].can("trace")]
+def _holds(frames: Sequence[Frame], wanted: Frame) -> bool:
+    return any((f.file, f.function) == (wanted.file, wanted.function) for f in frames)
+
+
+def _accused(targets: Mapping[str, Target], seen: Observation, wrong: Sequence[str]) -> str | None:
+    """One that is wrong and shows its calls; where nobody is, one of those that stand apart."""
     groups = seen.vote.groups
-    accused = [n for n in able if n in (wrong or (groups[-1] if groups else ()))]
-    own = next((set(group) for group in groups if accused and accused[0] in group), set())
-    others = [n for n in able if n not in (wrong or own)]
-    return (accused[0], others[0]) if accused and others else None
+    names = wrong or (groups[-1] if groups else ())
+    return next((n for n in seen.outputs if n in names and targets[n].can("trace")), None)
+
+
+def _other(
+    targets: Mapping[str, Target], seen: Observation, wrong: Sequence[str], accused: str
+) -> str | None:
+    """Who is right, or at least not with the accused, and can be given its tensors."""
+    own = next((set(group) for group in seen.vote.groups if accused in group), set())
+    others = [n for n in seen.outputs if targets[n].can("trace") and n not in (wrong or own)]
+    return others[0] if others else None
+
+
+def _shows_no_calls(targets: Mapping[str, Target], seen: Observation, wrong: Sequence[str]) -> str:
+    """Who is compiled as a whole; and whether its functions, called one by one, are right."""
+    names = [name for name in wrong if targets[name].can("step") and not targets[name].is_eager]
+    if not names:
+        return ""
+    eager = [
+        name
+        for name in seen.outputs
+        if name not in wrong
+        and targets[name].is_eager
+        and targets[name].backend == targets[names[0]].backend
+    ]
+    told = f"{names[0]} runs the layer as one graph, which shows no calls."
+    return f"{told} {eager[0]}, which runs it call by call, is right." if eager else told
+
+
+def _first_apart(pool: Pool, other: str | None, calls: Sequence[TracedCall]) -> TracedCall | None:
+    """The first call whose answer is another one on another target."""
+    if other is None or not calls:
+        return None
+    replayed = pool.ask(other, ReplayCalls(calls=tuple(calls)))
+    if not replayed.ok:
+        return None
+    pairs = zip(calls, replayed.reply.calls, strict=True)
+    return next((call for call, again in pairs if _parts(call, again)), None)
+
+
+def _first_narrow(pool: Pool, accused: str, calls: Sequence[TracedCall]) -> TracedCall | None:
+    """The first call whose answer is another number with the same tensors in a wider type."""
+    if not calls:
+        return None
+    wide = tuple(replace(call, tensors=tuple(map(_wide, call.tensors))) for call in calls)
+    replayed = pool.ask(accused, ReplayCalls(calls=wide))
+    if not replayed.ok:
+        return None
+    pairs = zip(calls, replayed.reply.calls, strict=True)
+    return next((call for call, again in pairs if _is_lost(call, again)), None)
+
+
+def _wide(state: State) -> State:
+    if state.dtype not in PLACE:
+        return state
+    return State(state.array.astype(np.float64), state.mask, "float64", state.batch)
+
+
+def _is_lost(call: TracedCall, again: Replayed) -> bool:
+    """Whether the numbers are others, whatever their type: most of one is lost, or all of it."""
+    if again.error:
+        return False
+    one, other = _outputs(call.results), _outputs(again.results)
+    if [a.shape for a in one.arrays] != [a.shape for a in other.arrays]:
+        return False
+    return not distance(one, replace(other, dtypes=one.dtypes)) < ELEMENT
 
 
 def _parts(call: TracedCall, again: Replayed) -> bool:
@@ -94,7 +179,8 @@ def _parts(call: TracedCall, again: Replayed) -> bool:
         return False  # other containers, not other numbers
     if kind_of(one, other) == "shape":
         return True
-    return not distance(one, other) < screen_tolerance(one)
+    rounding = max((layer_tolerance(d) for d in one.dtypes if d in PLACE), default=0.0)
+    return not distance(one, other) < max(screen_tolerance(one), rounding)
 
 
 def _outputs(states: Sequence[State]) -> Outputs:

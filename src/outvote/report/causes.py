@@ -26,17 +26,8 @@ def write_causes(result: dict[str, Any], folder: Path) -> list[Path]:
     return written
 
 
-def place_told(place: dict[str, Any] | None) -> str:
-    """Where the function stands, and what it was given."""
-    if place is None:
-        return ""
-    return f"{place['function']}({place['arguments']}), {place['file']}:{place['line']}"
-
-
 def _more(cause: dict[str, Any], findings: dict[str, Any]) -> str:
     lines = []
-    if cause["place"] is not None:
-        lines += ["", "## Where", "", code(place_told(cause["place"]))]
     others = [findings[name] for name in cause["findings"] if name != cause["told_by"]]
     if others:
         lines += ["", "## Also shown by", ""]

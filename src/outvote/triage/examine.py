@@ -126,8 +126,8 @@ class Examiner:
             return None
         if finding.accused is None:
             return () if len(seen.vote.groups) > 1 else None
-        if finding.accused not in seen.odd:
-            return None
+        if finding.accused not in seen.odd:  # what shows is told, whoever is to blame for it
+            return ()
         library = self._cause(finding.accused, finding)
         return tuple(n for n in seen.odd if self._cause(n, finding) == library)
 
@@ -220,7 +220,8 @@ class Examiner:
         if not alone and accused is not None:
             small_model, inputs = small.specimen.model, small.specimen.inputs
             region = told_region(self.pool, accused, small_model, inputs, layer.name)
-        proof = replace(proof, place=place_of(self.pool, self.targets, small.specimen, seen, wrong))
+        where = place_of(self.pool, self.targets, small.specimen, seen, wrong)
+        proof = replace(proof, place=where.place, unplaced=where.unknown)
         if alone and accused is not None and kind == "inconsistency":
             proof = replace(proof, causes=self._causes(small.before, seen, wrong))
         return finding.but(
@@ -229,7 +230,7 @@ class Examiner:
             reason=f"{_GIVEN[alone]} {verdict.reason}{region}{_written(finding, to_blame)}",
             triage=verdict.triage,
             accused=accused,
-            targets=tuple(wrong) or finding.targets,
+            targets=tuple(wrong) or seen.odd,
             layer=finding.layer or layer,
             library=cause_of(self.targets[accused], to_blame.kind) if accused else None,
             distance=seen.distance

@@ -25,6 +25,7 @@ from outvote.judge.precision import Coarser, coarser, has_no_64_bits
 from outvote.judge.rounding import Gap, Rounding
 from outvote.judge.tolerance import (
     DIGIT,
+    ELEMENT,
     FARTHER,
     FITS,
     LARGEST,
@@ -140,9 +141,12 @@ class Inquiry:
 
     @cached_property
     def standard(self) -> Outputs | None:
-        """What results are held against: the exact one, or else the majority's."""
+        """What results are held against: the exact one, or else the majority's.
+
+        What all targets give alike is not what they differ in, whatever is exact there.
+        """
         if self.exact is not None:
-            return self.exact.outputs
+            return _beside(self.exact.outputs, list(self.seen.outputs.values()))
         return next((self.seen.outputs[n] for n in self._right_by_vote), None)
 
     @property
@@ -182,23 +186,15 @@ class Inquiry:
     @cached_property
     def overflown(self) -> tuple[str, ...]:
         """Who gives NaN or infinity where the exact result is a number that its type holds."""
-        if self.exact is None:
+        if self.exact is None or self.standard is None:
             return ()
-        exact = self.exact.outputs
+        exact = self.standard
         return tuple(
             name
             for name, found in self.seen.outputs.items()
             if _forms(found) == _forms(exact)
             and any(map(_misses_a_number, found.arrays, found.dtypes, exact.arrays))
         )
-
-    @cached_property
-    def can_be_summed(self) -> bool:
-        """Whether the sum of all that is read is in the range of every type that is given."""
-        sums = [float(np.sum(np.abs(a.astype(np.float64)), where=np.isfinite(a)))
-                for a in self.read if a.dtype.kind == "f"]  # fmt: skip
-        types = {dtype for found in self.seen.outputs.values() for dtype in found.dtypes}
-        return sum(sums) <= min((LARGEST.get(dtype, np.inf) for dtype in types), default=np.inf)
 
     @property
     def all_overflow(self) -> bool:
@@ -260,16 +256,19 @@ class Inquiry:
         """Who is off by no more than a few last places of the largest number that it reads.
 
         The small difference of two numbers, as in exp(x) - 1, is rounded like these numbers are:
-        like 1, if they are smaller.
+        like 1, if they are smaller. Who reads numbers far larger than what it gives, as a norm
+        does, has no such excuse for a result that is another number altogether.
         """
 
         def excused(found: Outputs, standard: Outputs) -> list[Array]:
             masks = []
             for x, y, dtype in zip(found.arrays, standard.arrays, found.dtypes, strict=True):
-                step = base_tolerance(dtype, LAYER_PLACES) * self._reads(x)
+                step = base_tolerance(dtype, LAYER_PLACES)
+                most = np.maximum(ELEMENT * _largest([y], y), step)
                 with np.errstate(invalid="ignore"):
                     far = np.abs(x.astype(np.float64) - y)
-                masks.append((x == y) | (far <= step))
+                    near = far <= np.minimum(step * self._reads(x), most)
+                masks.append((x == y) | near)
             return masks
 
         return tuple(n for n, gap in self._gaps(excused).items() if gap.explained)
@@ -290,17 +289,7 @@ class Inquiry:
 
     def _reads(self, output: Array) -> Array:
         """The largest number that is read for each row of an output, 1 at least."""
-        rows = output.shape[:1]
-        largest = np.ones(rows)
-        for array in self.specimen.inputs:
-            if array.dtype.kind == "U":
-                continue
-            sizes = np.abs(array.astype(np.float64))
-            finite = np.where(np.isfinite(sizes), sizes, 0.0)
-            own = array.shape[:1] == rows
-            inner = tuple(range(1 if own else 0, array.ndim))
-            largest = np.maximum(largest, finite.max(axis=inner, initial=0.0))
-        return largest.reshape(*rows, *[1] * (output.ndim - 1)) if output.ndim else largest
+        return np.maximum(_largest(self.specimen.inputs, output), 1.0)
 
     @property
     def read(self) -> list[Array]:
@@ -373,7 +362,8 @@ class Inquiry:
     def is_equally_far(self) -> bool:
         """Whether all are about as far from the exact result."""
         found = list(self.errors.values())
-        return bool(np.isfinite(found).all()) and max(found) <= FARTHER * min(found)
+        near = bool(np.isfinite(found).all()) and max(found) <= ELEMENT
+        return near and max(found) <= FARTHER * min(found)
 
     @property
     def far(self) -> tuple[str, ...]:
@@ -450,7 +440,7 @@ class Inquiry:
     def _is_near(self, name: str) -> bool:
         if name in self.last_places:
             return True
-        if not np.isfinite(self.errors[name]):  # an overflow on the way is not lost digits
+        if not self.errors[name] <= ELEMENT:  # another number, as overflow on the way makes it
             return False
         if self.all_wrong:  # how far they all are says little then
             voted = self.seen.vote
@@ -490,6 +480,18 @@ def _without(outputs: Outputs, masks: Sequence[Array]) -> Outputs:
     return replace(outputs, arrays=arrays)
 
 
+def _beside(exact: Outputs, found: Sequence[Outputs]) -> Outputs:
+    """The exact result, but for elements on which all give the same: there it is that."""
+    if any(_forms(some) != _forms(exact) for some in found) or len(found) < 2:
+        return exact
+    arrays = []
+    for place, array in enumerate(exact.arrays):
+        first, *others = [some.arrays[place] for some in found]
+        alike = np.all([(first == o) | ((first != first) & (o != o)) for o in others], axis=0)
+        arrays.append(np.where(alike, first, array))
+    return replace(exact, arrays=tuple(arrays))
+
+
 def _typed(exact: Outputs, found: Outputs) -> Outputs:
     """The exact result as if it had a target's types: of these it is not judged."""
     return replace(exact, dtypes=found.dtypes)
@@ -497,6 +499,21 @@ def _typed(exact: Outputs, found: Outputs) -> Outputs:
 
 def _forms(outputs: Outputs) -> list[tuple[int, ...]]:
     return [array.shape for array in outputs.arrays]
+
+
+def _largest(arrays: Sequence[Array], output: Array) -> Array:
+    """The largest finite number of some arrays for each row of an output, 0 if there is none."""
+    rows = output.shape[:1]
+    largest = np.zeros(rows)
+    for array in arrays:
+        if array.dtype.kind == "U":
+            continue
+        sizes = np.abs(array.astype(np.float64))
+        finite = np.where(np.isfinite(sizes), sizes, 0.0)
+        own = array.shape[:1] == rows
+        inner = tuple(range(1 if own else 0, array.ndim))
+        largest = np.maximum(largest, finite.max(axis=inner, initial=0.0))
+    return largest.reshape(*rows, *[1] * (output.ndim - 1)) if output.ndim else largest
 
 
 def _misses_a_number(found: Array, dtype: str, exact: Array) -> bool:

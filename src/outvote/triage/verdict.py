@@ -14,7 +14,7 @@ from outvote.core.target import Outcome
 from outvote.core.text import shortened
 from outvote.judge.observation import Observation
 from outvote.judge.rows import DecisionRow, Words, first, sentence
-from outvote.judge.tolerance import DIGIT, FARTHER, FITS, LAYER_PLACES, LOST_DIGITS
+from outvote.judge.tolerance import DIGIT, ELEMENT, FARTHER, FITS, LAYER_PLACES, LOST_DIGITS
 from outvote.triage.inquiry import Exact, Inquiry
 
 
@@ -316,32 +316,24 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
         f"{FITS:g} of the largest number of the type, and another who computes in it does not",
         lambda q: _has_values(q) and bool(q.overflown) and not q.all_overflow,
         "bug",
-        "{against} {overflown} overflow on the way to a result that fits. {vote}.",
+        "{against} NaN or infinity comes of {overflown} on the way to a result that fits. {vote}.",
         lambda q: q.overflown,
         "who gives NaN or infinity",
     ),
     DecisionRow(
         "overflow-of-all",
-        "all give NaN or infinity where the exact result is so small, and the sum of all that is "
-        "read fits into the type",
-        lambda q: _has_values(q) and bool(q.overflown) and q.can_be_summed,
+        "all give NaN or infinity where the exact result is so small",
+        lambda q: _has_values(q) and bool(q.overflown),
         "bug",
-        "{against} All overflow on the way to a result that fits.",
+        "{against} All give NaN or infinity on the way to a result that fits.",
         lambda q: q.overflown,
         "all",
     ),
     DecisionRow(
-        "overflow-of-sums",
-        "all give NaN or infinity where the exact result is so small, otherwise",
-        lambda q: _has_values(q) and bool(q.overflown) and q.all_overflow,
-        "precision",
-        "{against} What is read does not even add up within the type: overflow.",
-    ),
-    DecisionRow(
         "float64",
         "who is wrong gives the exact result in float64 (one digit nearer at least), and is wrong "
-        f"by less than {LOST_DIGITS:.3g} times what rounding explains, or by no more than "
-        f"{LAYER_PLACES:g} last places of what the layer reads; where all are wrong, the outvoted "
+        f"by less than {LOST_DIGITS:.3g} times what rounding explains and no more than {ELEMENT:g} "
+        f"of the largest element, or by last places, as below; where all are wrong, the outvoted "
         f"are no more than {FARTHER:g} times as far as the majority",
         _vanishes,
         "precision",
@@ -350,7 +342,8 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
     DecisionRow(
         "last-places",
         "who is wrong did not compute it in float64, and every element that is off is off by no "
-        f"more than {LAYER_PLACES:g} last places of the largest number read, or of 1",
+        f"more than {LAYER_PLACES:g} last places of 1, or of the largest number read and "
+        f"{ELEMENT:g} of the largest element",
         lambda q: _are_excused(q, q.last_places),
         "precision",
         "{against} {not_wide}; every element that is off is off by no more than "
@@ -368,7 +361,8 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
     ),
     DecisionRow(
         "equally-far",
-        f"all are wrong, and none by more than {FARTHER:g} times the nearest",
+        f"all are wrong, by no more than {ELEMENT:g} of the largest element, and none by more than "
+        f"{FARTHER:g} times the nearest",
         lambda q: q.exact is not None and q.all_wrong and q.is_equally_far,
         "precision",
         "{against} None is much nearer than the others.",

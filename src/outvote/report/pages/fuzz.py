@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from outvote.core.causes import place_told
 from outvote.core.harm import most_harmful_first
-from outvote.report.causes import place_told
 from outvote.report.page import Page, sift_scripts
 from outvote.report.pages import report as comparison
 from outvote.report.pages.check.markdown import known_findings

@@ -45,6 +45,11 @@ def relu(
     return y if max_value is None else np.minimum(y, max_value)
 
 
+def leaky_relu(x: Array, negative_slope: float = 0.2) -> Array:
+    """A line of that slope below 0, of a slope of 0, too: what is below is no more cut off."""
+    return np.where(x >= 0, x, negative_slope * x)
+
+
 def elu(x: Array, alpha: float = 1.0) -> Array:
     return np.where(x > 0, x, alpha * np.expm1(x))
 
@@ -92,12 +97,12 @@ FUNCTIONS: Mapping[str, Function] = {
     "exponential": np.exp,
     "gelu": gelu,
     "glu": glu,
-    "hard_shrink": lambda x: np.where(np.abs(x) > 0.5, x, 0.0),
+    "hard_shrink": lambda x: np.where(np.abs(x) <= 0.5, 0.0, x),  # NaN is no number to set to 0
     "hard_sigmoid": hard_sigmoid,
     "hard_silu": lambda x: x * hard_sigmoid(x),
     "hard_swish": lambda x: x * hard_sigmoid(x),
     "hard_tanh": lambda x: np.clip(x, -1.0, 1.0),
-    "leaky_relu": lambda x: relu(x, negative_slope=0.2),
+    "leaky_relu": leaky_relu,
     "linear": lambda x: x,
     "log_sigmoid": lambda x: -softplus(-x),
     "log_softmax": log_softmax,
@@ -166,7 +171,7 @@ def _prelu(call: Call) -> list[Array]:
 KINDS = {
     "Activation": _activation,
     "ELU": lambda call: [elu(call.floats(), call.get("alpha", 1.0))],
-    "LeakyReLU": lambda call: [relu(call.floats(), call.get("negative_slope", 0.3))],
+    "LeakyReLU": lambda call: [leaky_relu(call.floats(), call.get("negative_slope", 0.3))],
     "PReLU": _prelu,
     "ReLU": _relu,
     "Softmax": _softmax,
