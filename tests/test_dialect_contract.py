@@ -36,6 +36,7 @@ OPTIONAL = {
     "script": port.Script,
     "lesson": port.LessonWords,
     "stage_cases": port.StageCases,
+    "relation_script": port.RelationScript,
     "stage_script": port.StageScript,
     "specification": port.Specification,
     "regions": port.Regions,

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,6 +19,7 @@ from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.dialects.keras.targets import BUILT_IN
+from outvote.findings.finding import Finding
 from outvote.relations import all_relations
 from outvote.run.pool import Pool
 
@@ -71,24 +77,84 @@ def test_every_relation_has_its_planted_fault() -> None:
     assert {*MODELS, "compiled"} == set(all_relations("keras"))
 
 
+Broken = Callable[[str], tuple[Finding, Path]]
+
+
+@pytest.fixture(scope="module")
+def broken(
+    pool: Pool, keras_file: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Broken:
+    """The finding of a relation's planted fault, and its folder."""
+
+    @functools.cache
+    def found(relation: str) -> tuple[Finding, Path]:
+        layer, shape = MODELS[relation]
+        path = keras_file(f"model = keras.Sequential([keras.Input({shape}), {layer}])")
+        out = tmp_path_factory.mktemp(relation)
+        told = checked(pool, path, "breaking-numpy", shape, out)
+        (finding,) = [finding for finding in told.findings if finding.relation == relation]
+        return finding, out / "findings" / finding.fingerprint
+
+    return found
+
+
 @pytest.mark.parametrize("relation", MODELS)
 def test_a_planted_fault_is_found_by_its_relation(
-    relation: str, pool: Pool, keras_file: Callable[..., Path], tmp_path: Path
+    relation: str, pool: Pool, keras_file: Callable[..., Path], broken: Broken
 ) -> None:
     layer, shape = MODELS[relation]
     path = keras_file(f"model = keras.Sequential([keras.Input({shape}), {layer}])")
     honest = checked(pool, path, "numpy", shape)
     assert honest.relations[relation] >= 1
     assert honest.findings == []
-    found = checked(pool, path, "breaking-numpy", shape, tmp_path)
-    broken = {finding.relation: finding for finding in found.findings}
-    assert relation in broken
-    finding = broken[relation]
+    finding, folder = broken(relation)
     assert (finding.accused, finding.triage) == ("breaking-numpy", "bug")
     assert finding.layer is not None
     assert finding.layer.name == relation
-    told = (tmp_path / "findings" / finding.fingerprint / "report.md").read_text()
-    assert "--oracle metamorphic" in told
+    assert "--oracle metamorphic" in (folder / "report.md").read_text()
+
+
+def test_a_script_shows_both_ways_and_passes_without_the_fault(
+    broken: Broken, tmp_path: Path
+) -> None:
+    """One process has imported Keras; each script runs in a process divided off it."""
+    for relation in MODELS:
+        _, folder = broken(relation)
+        text = (folder / "repro.py").read_text()
+        assert len(text.splitlines()) <= 25
+        # The faults are told by names, which scripts leave out.
+        named = re.sub(r"^(layer = .*)\)$", rf'\1, name="{relation}")', text, flags=re.M)
+        assert named != text
+        (tmp_path / f"{relation}.py").write_text(named)
+        honest = named.replace(f"'SETUP': '{PLANTED}'", "'NO': ''")
+        assert honest != named
+        (tmp_path / f"{relation} honest.py").write_text(honest)
+    command = [sys.executable, "-c", _EACH, *sorted(map(str, tmp_path.glob("*.py")))]
+    env = {**os.environ, "KERAS_BACKEND": "numpy"}
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
+    codes = dict(line.rsplit("=", 1) for line in done.stdout.splitlines() if "=" in line)
+    wanted = dict.fromkeys(MODELS, "1") | {f"{r} honest": "0" for r in MODELS}
+    assert {Path(name).stem: code for name, code in codes.items()} == wanted, done.stdout
+
+
+_EACH = """
+import os, runpy, sys, warnings
+import keras
+warnings.simplefilter("ignore")
+for path in sys.argv[1:]:
+    sys.stdout.flush()
+    child = os.fork()
+    if not child:
+        code = 2
+        try:
+            runpy.run_path(path, run_name="__main__")
+        except SystemExit as end:
+            code = int(end.code or 0)
+        finally:
+            sys.stdout.flush()
+            os._exit(code)
+    print(f"{path}={os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])}")
+"""
 
 
 def test_what_is_compiled_is_held_against_what_is_not(

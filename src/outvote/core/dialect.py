@@ -32,6 +32,7 @@ from outvote.core.parts import (
     Reference,
     Regions,
     Relations,
+    RelationScript,
     Script,
     Specification,
     StageCases,
@@ -148,6 +149,10 @@ class Dialect:
     @property
     def stage_cases(self) -> StageCases | None:
         return cast(StageCases | None, self._optional("stage_cases"))
+
+    @property
+    def relation_script(self) -> RelationScript | None:
+        return cast(RelationScript | None, self._optional("relation_script"))
 
     @property
     def stage_script(self) -> StageScript | None:

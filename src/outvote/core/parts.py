@@ -331,6 +331,16 @@ class Script(Protocol):
         ...
 
 
+class RelationScript(Protocol):
+    """`relation_script`: the text of repro.py for a relation that a target breaks."""
+
+    def relation_script(
+        self, finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: Path
+    ) -> str | None:
+        """One way to a result, and the other. None: it cannot be, or takes too much."""
+        ...
+
+
 class StageCases(Protocol):
     """`stage_cases`: losses, optimisers and what else trains, as cases of their own."""
 

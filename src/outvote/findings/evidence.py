@@ -52,10 +52,7 @@ def write_finding(
         return _write_stage(pool, finding, finding.stage, targets, hellos, out)
     specimen = _specimen(finding)
     wing = dialect(finding.dialect)
-    # Scripts compare targets: what one breaks by itself is shown by the command in its text.
-    script = None if finding.relation else wing.script
-    text = script.script(finding, targets, pool, folder) if script else None
-    short = script.short(finding, targets, pool) if script else None
+    text, short = _scripts(pool, finding, targets, folder)
     (folder / "report.md").write_text(issue_text(finding, hellos, text, short), encoding="utf-8")
     if answers := _answers(finding):
         save_answers(folder, *answers)
@@ -74,6 +71,21 @@ def write_finding(
         return None
     (folder / "repro.py").write_text(text, encoding="utf-8")
     return str((folder / "repro.py").relative_to(out))
+
+
+def _scripts(
+    pool: Pool, finding: Finding, targets: Mapping[str, Target], folder: Path
+) -> tuple[str | None, str | None]:
+    """The one that judges, and the one that shows; of a relation the first shows both ways."""
+    wing = dialect(finding.dialect)
+    if finding.relation:
+        writer = wing.relation_script
+        shown = writer.relation_script(finding, targets, pool, folder) if writer else None
+        return shown, None
+    if wing.script is None:
+        return None, None
+    text = wing.script.script(finding, targets, pool, folder)
+    return text, wing.script.short(finding, targets, pool)
 
 
 def _write_stage(

@@ -14,7 +14,7 @@ TITLE = "compiled, the same library must give what it gives layer by layer"
 
 def twin(asked: Asked) -> OtherWay | None:
     """A worker of that mode is started when it is first needed."""
-    compiled = _sibling(asked.target)
+    compiled = sibling(asked.target)
     if compiled is None:
         return None
     if compiled.name not in asked.bench.pool.targets:
@@ -22,7 +22,7 @@ def twin(asked: Asked) -> OtherWay | None:
     return OtherWay(asked.specimen, target=compiled.name)
 
 
-def _sibling(target: Target) -> Target | None:
+def sibling(target: Target) -> Target | None:
     """The quickest mode that compiles, by the same code; none of a target that compiles itself."""
     if not target.is_eager:
         return None

@@ -42,7 +42,7 @@ from outvote.triage.scripts import (
 _TEMPLATES = Path(__file__).parent / "templates"
 _TWINS = Path(__file__).parent / "workers" / "twins"
 _FEW = 8  # numbers of a weight that are written as a plain list
-_MODES = {
+MODES = {
     "graph": "import tensorflow as tf; call = tf.function(call)",
     "xla": "import tensorflow as tf; call = tf.function(call, jit_compile=True)",
     "jit": "import jax; call = jax.jit(call)",
@@ -108,7 +108,7 @@ def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | 
     if accused.backend == "openvino" or accused.setup is not None:
         return None
     writer = CallWriter(proof.specimen, _defaults(finding, proof, targets, pool), pool.blobs)
-    env = _environment(accused, asks_for(proof.specimen.model, "float64"))
+    env = environment_of(accused, asks_for(proof.specimen.model, "float64"))
     told = "; ".join(
         f'os.environ["{key}"] = {literal(value)}'
         for key, value in env.items()
@@ -116,7 +116,7 @@ def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | 
     )
     lines = [f"import os; {told}", "import keras, numpy as np", *writer.body(judged=False)]
     inputs = ", ".join(writer.inputs)
-    lines += _MODES.get(accused.mode, "").replace("@INPUTS@", inputs).splitlines()
+    lines += MODES.get(accused.mode, "").replace("@INPUTS@", inputs).splitlines()
     lines.append(f"print(call({inputs}))")
     return at_a_glance(lines, writer.arrays, finding, proof, accused)
 
@@ -142,9 +142,9 @@ def written_out(
     shown = _shown(finding, proof, targets)
     writer = CallWriter(proof.specimen, defaults, blobs)
     expected, source = right_answer(finding, proof)
-    modes = sorted({t.mode for t in shown.values()} & set(_MODES))
+    modes = sorted({t.mode for t in shown.values()} & set(MODES))
     inputs = ", ".join(writer.inputs)
-    lines = [f'if mode == "{mode}": {_MODES[mode]}'.replace("@INPUTS@", inputs) for mode in modes]
+    lines = [f'if mode == "{mode}": {MODES[mode]}'.replace("@INPUTS@", inputs) for mode in modes]
     if lines:
         lines.insert(0, 'mode = os.environ.get("MODE")')
     first = [*ending(finding), "import keras", *first_in_process(shown.values())]
@@ -173,7 +173,7 @@ def script_of_file(fault: Fault, targets: Mapping[str, Target], folder: Path) ->
         return repro_versions.script(title, shown)
     targets = {t.name: t for t in shown}
     told = {
-        name: {**_environment(target, wide=False), "MODE": target.mode}
+        name: {**environment_of(target, wide=False), "MODE": target.mode}
         for name, target in targets.items()
     }
     twins = {t.twin: _TWINS / f"{FILES[t.twin]}.py" for t in shown if t.worker == "twin"}
@@ -215,7 +215,7 @@ def _ends_in_bfloat16(proof: Proof) -> bool:
 
 
 def environments(targets: Mapping[str, Target], wide: bool) -> str:
-    found = {name: _environment(target, wide) for name, target in targets.items()}
+    found = {name: environment_of(target, wide) for name, target in targets.items()}
     if any(on_gpu(target.backend, target.mode) for target in targets.values()):
         for name, target in targets.items():
             found[name] |= environment(target.backend, target.mode)
@@ -226,9 +226,9 @@ def environments(targets: Mapping[str, Target], wide: bool) -> str:
     return table_of(found)
 
 
-def _environment(target: Target, wide: bool) -> dict[str, str]:
+def environment_of(target: Target, wide: bool) -> dict[str, str]:
     env = {"KERAS_BACKEND": target.backend, **target.env}
-    if target.mode in _MODES:
+    if target.mode in MODES:
         env["MODE"] = target.mode
     if target.worker == "twin":
         env["TWIN"] = target.mode
