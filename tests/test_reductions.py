@@ -18,9 +18,12 @@ from outvote.core.cuts import one_layer, owned
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.specimen import Specimen, weights_for
 from outvote.core.states import State
+from outvote.dialects.keras.initial import are_as_made
 from outvote.dialects.keras.reductions import (
     default_parameters,
+    initial_weights,
     inner_layers,
+    other_numbers,
     smaller_parameters,
 )
 from outvote.localize.whole_graph import prefix
@@ -244,6 +247,29 @@ def test_what_is_plain_already_has_nothing_plainer_than_itself(here: Here) -> No
     assert list(plain_numbers(zeros, here)) == []
     whole = ones.with_inputs([np.ones((2, 4), np.int64)])
     assert list(plain_numbers(whole, here)) == []
+
+
+def test_weights_go_to_what_the_layer_makes_them_and_stay_there(here: Here) -> None:
+    made = {"gamma_initializer": {"class_name": "Ones"}, "beta_initializer": "zeros"}
+    arrays = {"gamma": np.full(3, 0.7), "beta": np.full(3, 0.3), "kernel": np.full(3, 2.5)}
+    weights = tuple(Weight(n, here.blobs.put(a), a.shape) for n, a in arrays.items())
+    layer = replace(layer_of("a", ["in0"], **made), weights=weights)
+
+    def held(specimen: Specimen) -> list[list[float]]:
+        return [np.asarray(here.blobs.get(w.digest)).tolist() for w in specimen.last.weights]
+
+    (found,) = initial_weights(alone(layer), here)
+    assert held(found) == [[1, 1, 1], [0, 0, 0], [2.5, 2.5, 2.5]]
+    assert list(initial_weights(found, here)) == []
+    plainer = [held(one) for one in other_numbers(found, here)]
+    assert all(one[:2] == [[1, 1, 1], [0, 0, 0]] for one in plainer)
+    assert [0, 0, 0] in [one[2] for one in plainer]
+    assert not are_as_made(found.last, [np.ones(3), np.zeros(3), np.zeros(3)])
+    no_kernel = replace(found.last, weights=found.last.weights[:2])
+    assert are_as_made(no_kernel, [np.ones(3), np.zeros(3)])
+    assert not are_as_made(no_kernel, [np.ones(3), np.ones(3)])
+    forgets = replace(no_kernel, config={**no_kernel.config, "unit_forget_bias": True})
+    assert not are_as_made(forgets, [np.ones(3), np.zeros(3)])
 
 
 # Parameters of layers

@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from outvote.core.model import Layer, Ref
+import numpy as np
+
+from outvote.core.model import Layer, Ref, Weight
 from outvote.core.specimen import Specimen
+from outvote.dialects.keras.initial import initial_value
 from outvote.dialects.keras.layers import INERT_ENDINGS, dtype, stale
 from outvote.triage.reductions import (
     Builder,
@@ -106,6 +109,35 @@ def _smaller(value: Any) -> Iterator[Any]:
             yield {**value, "config": inner, "build_config": None}
 
 
+def initial_weights(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
+    """Weights as the layer makes them, of zeros or ones: no script need set them."""
+    for layer in specimen.model.layers:
+        weights = tuple(_initial(layer, weight, builder) for weight in layer.weights)
+        if weights != layer.weights:
+            yield specimen.with_layer(replace(layer, weights=weights))
+
+
+def _initial(layer: Layer, weight: Weight, builder: Builder) -> Weight:
+    found = initial_value(layer, weight, np.asarray(builder.blobs.get(weight.digest)))
+    return weight if found is None else replace(weight, digest=builder.blobs.put(found))
+
+
+def other_numbers(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
+    """Plainer inputs and weights; those that stand as the layer makes them are plain."""
+
+    def made(of: Specimen) -> list[str]:
+        """What weights are that the layer makes so itself."""
+        return [
+            weight.digest
+            for layer in of.model.layers
+            for weight in layer.weights
+            if _initial(layer, weight, builder) == weight
+        ]
+
+    kept = len(made(specimen))
+    yield from (one for one in plain_numbers(specimen, builder) if len(made(one)) >= kept)
+
+
 REDUCTIONS: Sequence[Reduction] = (
     fewer_outputs,
     fewer_layers,
@@ -114,5 +146,6 @@ REDUCTIONS: Sequence[Reduction] = (
     default_parameters,
     smaller_shapes,
     smaller_parameters,
-    plain_numbers,
+    initial_weights,
+    other_numbers,
 )

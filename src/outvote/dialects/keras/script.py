@@ -16,6 +16,7 @@ from outvote.core.model import REF, Layer
 from outvote.core.source import filled, is_name, keywords, literal, one_line
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target
+from outvote.dialects.keras.initial import are_as_made
 from outvote.dialects.keras.layers import INERT, INERT_ENDINGS, policy_name
 from outvote.dialects.keras.nouns.devices import environment, on_gpu
 from outvote.dialects.keras.nouns.twins import FILES
@@ -302,6 +303,8 @@ class CallWriter:
                 continue
             made = objects[layer.name]
             arrays = [np.asarray(self._blobs.get(w.digest)) for w in layer.weights]
+            if are_as_made(layer, arrays) and not _is_stateful(layer.config):
+                continue
             texts = [
                 f'np.array({written(array)}, "{array.dtype}")'
                 if array.size <= _FEW

@@ -92,7 +92,7 @@ class Tracer:
                 result = function(*args, **kwargs)
                 results = _states(result)
             if results and tensors:
-                code = function.__code__
+                code = inspect.unwrap(function).__code__  # not that of a decorator
                 file, line = _below_packages(code.co_filename), code.co_firstlineno
                 noted = TracedCall(label, file, line, *given, tuple(tensors), results)
                 self.calls.append(noted)
