@@ -123,7 +123,7 @@ def test_a_script_shows_both_ways_and_passes_without_the_fault(
         text = (folder / "repro.py").read_text()
         assert len(text.splitlines()) <= 25
         # The faults are told by names, which scripts leave out.
-        named = re.sub(r"^(layer = .*)\)$", rf'\1, name="{relation}")', text, flags=re.M)
+        named = re.sub(r"^(layer = .*)\)$", rf'\1, name="{relation}")', text, count=1, flags=re.M)
         assert named != text
         (tmp_path / f"{relation}.py").write_text(named)
         honest = named.replace(f"'SETUP': '{PLANTED}'", "'NO': ''")
@@ -134,7 +134,8 @@ def test_a_script_shows_both_ways_and_passes_without_the_fault(
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=True)
     codes = dict(line.rsplit("=", 1) for line in done.stdout.splitlines() if "=" in line)
     wanted = dict.fromkeys(MODELS, "1") | {f"{r} honest": "0" for r in MODELS}
-    assert {Path(name).stem: code for name, code in codes.items()} == wanted, done.stdout
+    told = done.stdout + done.stderr
+    assert {Path(name).stem: code for name, code in codes.items()} == wanted, told
 
 
 _EACH = """
