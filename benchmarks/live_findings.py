@@ -2,10 +2,12 @@
 
     python benchmarks/live_findings.py CAMPAIGN... [--run] [--write]
 
-Findings of several campaigns (and checks) are merged by fingerprint. `--run` runs each script, on
-the accused, which must fail, and on another target, which must not; where nobody is accused, on
-all: one must fail and one must not. What does not show is dropped. `--write` puts the scripts into
-docs/findings/ and the tables into docs/findings.md.
+Findings of several campaigns (and checks) are merged by fingerprint, and told by their causes: the
+place in the library, or what benchmarks/findings_notes.toml says is one, with since when and what
+upstream knows of it. `--run` runs each script, on the accused, which must fail, and on another
+target, which must not; where nobody is accused, on all: one must fail and one must not. What does
+not show is dropped. `--write` puts the scripts into docs/findings/ and the tables into
+docs/findings.md.
 """
 
 from __future__ import annotations
@@ -17,18 +19,21 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import findings_page
-from outvote.findings.finding import head_of
+from outvote.core.causes import causes_of
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "findings.md"
 FOLDER = ROOT / "docs" / "findings"
+NOTES = Path(__file__).with_name("findings_notes.toml")
 MARK = Path(__file__).name
+OF_IDS = ("CategoryEncoding", "Embedding", "Hashing", "IntegerLookup", "Discretization")
 QUICKEST = ("numpy", "torch", "tensorflow", "openvino", "jax")
 TITLES = {
     "inconsistency": "Wrong values",
@@ -74,17 +79,16 @@ def main() -> None:
     found = collect(options.campaigns)
     if options.run:
         found = showing(found)
-    rows = tables({kind: _rows(found, kind) for kind in TITLES})
+    rows = tables(found)
     print(rows)
     bugs = sum(live.data["triage"] == "bug" for live in found)
-    print(f"{len(found)} disagreements, {bugs} of them bugs")
+    told = causes([live for live in found if not wish_of(live)])
+    wishes = sum(map(bool, map(wish_of, found)))
+    print(f"{len(found)} findings, {bugs} of them bugs; {wishes} wishes, {len(told)} other causes")
     if options.write:
-        scripts = {live.name: live.script for live in found}
+        named = re.findall(r"\(findings/([\w-]+)\.py\)", rows)
+        scripts = {live.name: live.script for live in found if live.name in named}
         findings_page.write(PAGE, MARK, rows, FOLDER, scripts)
-
-
-def _rows(found: Sequence[Live], kind: str) -> list[Row]:
-    return [row_of(live) for live in found if live.data["kind"] == kind]
 
 
 def collect(campaigns: Sequence[Path]) -> list[Live]:
@@ -181,56 +185,106 @@ for script in sys.argv[1:]:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One row of a table: layers on which the same targets do the same."""
+class Note:
+    """What a person has found out about a cause."""
 
-    layers: tuple[str, ...]  # each with the link to its script
-    who: str
-    what: str
-    verdict: str
-    readings: tuple[str, ...]
+    who: str  # who is accused, as the row says; empty: anyone
+    layers: str  # kinds of layers, a pattern
+    symptoms: tuple[str, ...]
+    cause: str = ""  # findings of one such name are one cause
+    says: str = ""  # a maintainer's summary
+    since: str = ""
+    upstream: str = ""
 
-    @property
-    def cause(self) -> tuple[str, str, str]:
-        """What is told once. In a message, which is quoted, numbers and shapes vary."""
-        is_message = self.what.startswith("`")
-        return self.who, head_of(self.what) if is_message else self.what, self.verdict
+    def covers(self, live: Live) -> bool:
+        who = live.data["accused"] or "nobody"
+        return (
+            self.who in ("", who)
+            and re.fullmatch(self.layers, live.layer_kind) is not None
+            and (not self.symptoms or live.data["symptom"] in self.symptoms)
+        )
 
-    def beside(self, other: Row) -> Row:
-        readings = dict.fromkeys((*self.readings, *other.readings))
-        return replace(self, layers=self.layers + other.layers, readings=tuple(readings))
+
+NO_NOTE = Note("", "", ())
+
+
+def notes() -> list[Note]:
+    told = tomllib.loads(NOTES.read_text(encoding="utf-8"))["note"]
+    return [Note(**{"who": "", "layers": ".*", **one, "symptoms": tuple(one.get("symptoms", ()))})
+            for one in told]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class CauseRow:
+    """One row: a cause, told by its best finding."""
+
+    first: Live
+    others: tuple[Live, ...]
+    note: Note
 
     @property
     def text(self) -> str:
-        layers, readings = ", ".join(self.layers), "; ".join(self.readings)
-        cells = (layers, self.who, self.what, self.verdict, readings)
+        data, place = self.first.data, self.first.data["place"]
+        kinds = {live.layer_kind for live in self.others} - {self.first.layer_kind}
+        more = f", also {', '.join(f'`{kind}`' for kind in sorted(kinds))}" if kinds else ""
+        where = f"`{place['function']}`, {place['file']}:{place['line']}" if place else ""
+        told = self.note.says or what(data)
+        cells = (
+            f"[`{self.first.code}`](findings/{self.first.name}.py){more}",
+            ", ".join(data["targets"]),
+            told,
+            data["triage"],
+            where or reading(data),
+            self.note.since,
+            self.note.upstream or "not found",
+        )
         return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
 
 
-def tables(rows: Mapping[str, Sequence[Row]]) -> str:
-    """By kind. What a side gives or complains of tells a cause; how far numbers are off, not."""
-    parts = []
-    for kind, title in TITLES.items():
-        found = rows.get(kind, ())
-        if found:
-            told = merged(found) if kind not in ("inconsistency", "nan") else found
-            head = "| layer | who | what | verdict | our reading |\n|---|---|---|---|---|"
-            parts.append("\n".join([f"## {title}", "", head, *(row.text for row in told)]))
+def wish_of(live: Live) -> str:
+    """What Keras does not promise: integers for floats, float64 where it narrows by design."""
+    text = live.script.read_text(encoding="utf-8")
+    if "dtype='float64'" in text or 'dtype="float64"' in text:
+        return "float64, which Keras narrows where it is not the default type"
+    read = re.findall(r"^x\d+ = .*\"(u?int\d+|bool)\"\)", text, re.M)
+    if read and live.layer_kind not in OF_IDS:
+        return "integers, where floats are documented"
+    return ""
+
+
+def causes(found: Sequence[Live]) -> list[CauseRow]:
+    """Findings of one cause as one row, the most harmful first."""
+    known = notes()
+    by_name = {live.data["fingerprint"]: live for live in found}
+    named: list[dict[str, Any]] = []
+    kept: dict[str, Note] = {}
+    for live in found:
+        note = next((note for note in known if note.covers(live)), NO_NOTE)
+        kept[live.data["fingerprint"]] = note
+        place = {"function": note.cause, "file": ""} if note.cause else live.data["place"]
+        named.append({**live.data, "place": place})
+    rows = []
+    for cause in causes_of(named):
+        first = by_name[cause["told_by"]]
+        others = tuple(by_name[name] for name in cause["findings"] if name != cause["told_by"])
+        rows.append(CauseRow(first, others, kept[cause["told_by"]]))
+    return rows
+
+
+HEAD = """\
+| layer | who | what | verdict | where, or who says so | since | upstream |
+|---|---|---|---|---|---|---|"""
+
+
+def tables(found: Sequence[Live]) -> str:
+    """Causes that a maintainer would mend, then those that are wishes."""
+    wishes = [live for live in found if wish_of(live)]
+    bugs = [live for live in found if not wish_of(live)]
+    parts = ["\n".join(["## Causes", "", HEAD, *(row.text for row in causes(bugs))])]
+    for wish in dict.fromkeys(map(wish_of, wishes)):
+        rows = causes([live for live in wishes if wish_of(live) == wish])
+        parts.append("\n".join([f"## Wishes: {wish}", "", HEAD, *(row.text for row in rows)]))
     return "\n\n".join(parts)
-
-
-def merged(rows: Sequence[Row]) -> list[Row]:
-    """Rows of one cause as one, where its first layer stood."""
-    found: dict[tuple[str, str, str], Row] = {}
-    for row in rows:
-        found[row.cause] = found[row.cause].beside(row) if row.cause in found else row
-    return list(found.values())
-
-
-def row_of(live: Live) -> Row:
-    data = live.data
-    layer = f"[`{live.code}`](findings/{live.name}.py)"
-    return Row((layer,), ", ".join(data["targets"]), what(data), data["triage"], (reading(data),))
 
 
 def what(data: dict[str, Any]) -> str:

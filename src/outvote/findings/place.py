@@ -64,7 +64,8 @@ def place_of(
     digests = tuple(pool.blobs.put(array) for array in specimen.inputs)
     traced = pool.ask(accused, TraceCalls(model=specimen.model, inputs=digests))
     calls = traced.reply.calls if traced.ok else ()
-    guilty = _first_apart(pool, _other(targets, seen, wrong, accused), calls)
+    other = _other(targets, seen, wrong, accused)
+    guilty = _first_apart(pool, other, calls, types=seen.kind == "shape")
     guilty = guilty or _first_narrow(pool, accused, calls)
     if guilty is None and len(calls) == 1 and wrong:
         (guilty,) = calls
@@ -131,15 +132,17 @@ def _shows_no_calls(targets: Mapping[str, Target], seen: Observation, wrong: Seq
     return f"{told} {eager[0]}, which runs it call by call, is right." if eager else told
 
 
-def _first_apart(pool: Pool, other: str | None, calls: Sequence[TracedCall]) -> TracedCall | None:
-    """The first call whose answer is another one on another target."""
+def _first_apart(
+    pool: Pool, other: str | None, calls: Sequence[TracedCall], types: bool
+) -> TracedCall | None:
+    """The first call whose answer is another one on another target; `types`: its type counts."""
     if other is None or not calls:
         return None
     replayed = pool.ask(other, ReplayCalls(calls=tuple(calls)))
     if not replayed.ok:
         return None
     pairs = zip(calls, replayed.reply.calls, strict=True)
-    return next((call for call, again in pairs if _parts(call, again)), None)
+    return next((call for call, again in pairs if _parts(call, again, types)), None)
 
 
 def _first_narrow(pool: Pool, accused: str, calls: Sequence[TracedCall]) -> TracedCall | None:
@@ -170,13 +173,15 @@ def _is_lost(call: TracedCall, again: Replayed) -> bool:
     return not distance(one, replace(other, dtypes=one.dtypes)) < ELEMENT
 
 
-def _parts(call: TracedCall, again: Replayed) -> bool:
+def _parts(call: TracedCall, again: Replayed, types: bool) -> bool:
     """Whether another backend gives something else; one that has no such function says nothing."""
     if again.error:
         return False
     one, other = _outputs(call.results), _outputs(again.results)
     if len(one.arrays) != len(other.arrays):
         return False  # other containers, not other numbers
+    if not types:  # numbers are at stake: those of another type may be the same
+        other = replace(other, dtypes=one.dtypes)
     if kind_of(one, other) == "shape":
         return True
     rounding = max((layer_tolerance(d) for d in one.dtypes if d in PLACE), default=0.0)
