@@ -116,9 +116,9 @@ def test_nobody_waits_for_the_answers_of_another() -> None:
     """One talk ends only after the other has had both its answers."""
     answered = threading.Event()
 
-    def talk(ask: Ask) -> bool:
-        first = ask(ListKinds())
-        if first.target == "patient":
+    def talk(name: str, ask: Ask) -> bool:
+        assert ask(ListKinds()).target == name
+        if name == "patient":
             return answered.wait(WAIT)
         assert ask(ListKinds()).ok
         answered.set()

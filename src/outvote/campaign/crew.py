@@ -18,6 +18,7 @@ from outvote.campaign.report import Opening, Report, Sitting, Standing, ToldFind
 from outvote.campaign.rules import chosen_rules
 from outvote.campaign.seeds import Seed
 from outvote.campaign.trial import Answered, Initial, Mutant, Trial, row_of
+from outvote.campaign.turns import who_runs
 from outvote.core.model import Model
 from outvote.core.target import Run
 from outvote.findings.evidence import write_finding
@@ -71,12 +72,15 @@ class Crew:
         return [trial is not None for trial in made]
 
     def attempt(self, births: Sequence[Birth], ancestors: Iterable[Birth]) -> list[Report | None]:
-        """Run mutants on every target, and judge them; None where one cannot be made again."""
+        """Run mutants on every target whose turn it is, and judge them.
+
+        None where one cannot be made again.
+        """
         missing = [birth for birth in births if birth.number not in self._made]
         if missing:  # another crew made them
             self.make(missing, ancestors)
         trials = [self._made[birth.number] for birth in births if birth.number in self._made]
-        answers = self.has.runner.run(trials)
+        answers = self.has.runner.run(trials, [self._whom(trial) for trial in trials])
         told = zip(trials, answers, strict=True)
         reports = {trial.number: self._judged(trial, runs) for trial, runs in told}
         return [reports.get(birth.number) for birth in births]
@@ -150,6 +154,12 @@ class Crew:
             self.has.tools.refused,
         )
         return Standing(sitting, dict(pool.peaks))
+
+    def _whom(self, trial: Trial) -> Collection[str]:
+        """Only layers on tensors of their own are not run by all: nobody compares distances."""
+        if isinstance(trial, Mutant) and trial.repeatable and not trial.counts:
+            return who_runs(trial.number, list(self.has.targets.values()))
+        return self.has.runner.names
 
     @property
     def _first(self) -> Seed:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -12,7 +12,7 @@ from outvote.core.protocol import Ran, Request, RunModel
 from outvote.core.states import State
 from outvote.core.target import Run
 from outvote.mutate.subject import Subject
-from outvote.run.pool import Pool, asker
+from outvote.run.pool import Pool, asked_some, asker
 from outvote.run.settle import ask_all_settled, ask_settled, settled
 
 _NUMBERS = 1 << 16  # of hidden layers, that a target sends for one model
@@ -56,10 +56,12 @@ class Runner:
     recycled: int = 0
     busy: dict[str, float] = field(default_factory=dict)  # seconds inside each target
 
-    def run(self, questions: Sequence[Question]) -> list[dict[str, Run[Any]]]:
-        """Every question to every target; deaths are tried once more."""
+    def run(
+        self, questions: Sequence[Question], whom: Sequence[Collection[str]] | None = None
+    ) -> list[dict[str, Run[Any]]]:
+        """Every question to every target, or to those named for it; deaths are tried once more."""
         requests = [question.request(self.keep) for question in questions]
-        found = self.pool.ask_each(self.names, requests)
+        found = asked_some(self.pool, requests, whom or [self.names] * len(requests))
         for request, runs in zip(requests, found, strict=True):
             for name, run in runs.items():
                 runs[name] = settled(asker(self.pool, name), request, run)

@@ -207,14 +207,14 @@ class FleetPool:
         """Several questions to several workers; each goes on to its next without waiting."""
         return asked_each(self, names, requests)
 
-    def talk_to_each(self, names: Iterable[str], talk: Callable[[Ask], T]) -> dict[str, T]:
+    def talk_to_each(self, names: Iterable[str], talk: Callable[[str, Ask], T]) -> dict[str, T]:
         """Questions of which one may depend on the answer before, to several workers at once."""
 
         def talk_to(name: str) -> T:
             def ask(request: Request[R]) -> Run[R]:
                 return self.ask(name, request)
 
-            return talk(ask)
+            return talk(name, ask)
 
         return self._each(list(names), talk_to)
 

@@ -129,7 +129,7 @@ class LocalPool:
         """Several questions to several workers; each goes on to its next without waiting."""
         return asked_each(self, names, requests)
 
-    def talk_to_each(self, names: Iterable[str], talk: Callable[[Ask], T]) -> dict[str, T]:
+    def talk_to_each(self, names: Iterable[str], talk: Callable[[str, Ask], T]) -> dict[str, T]:
         """Questions of which one may depend on the answer before, to several workers at once."""
         # By request, which is kept: another one could get its number.
         shared: dict[int, tuple[Request[Any], SharedPatience]] = {}
@@ -140,7 +140,7 @@ class LocalPool:
                 _, patience = shared.setdefault(id(request), own)
                 return self._ask(name, request, patience)
 
-            return talk(ask)
+            return talk(name, ask)
 
         return self._each(list(names), answer)
 

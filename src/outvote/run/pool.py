@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Protocol, TypeVar
 
 from outvote.core.blackbox import Position
@@ -63,10 +63,10 @@ class Pool(Protocol):
         """Several questions to several workers; each goes on to its next without waiting."""
         ...
 
-    def talk_to_each(self, names: Iterable[str], talk: Callable[[Ask], T]) -> dict[str, T]:
+    def talk_to_each(self, names: Iterable[str], talk: Callable[[str, Ask], T]) -> dict[str, T]:
         """Questions of which one may depend on the answer before, to several workers at once.
 
-        Who answers a request lets the others hurry with the same one.
+        `talk` is told whom it asks. Who answers a request lets the others hurry with the same one.
         """
         ...
 
@@ -97,5 +97,18 @@ def asked_each(
 ) -> list[dict[str, Run[R]]]:
     """`ask_each` of any pool: a talk in which no question depends on an answer."""
     wanted = list(names)
-    runs = pool.talk_to_each(wanted, lambda ask: [ask(request) for request in requests])
-    return [{name: runs[name][i] for name in wanted} for i in range(len(requests))]
+    return asked_some(pool, requests, [wanted] * len(requests))
+
+
+def asked_some(
+    pool: Pool, requests: Sequence[Request[R]], whom: Sequence[Collection[str]]
+) -> list[dict[str, Run[R]]]:
+    """The same, and not everybody is asked every question: `whom` says who, for each."""
+
+    def talk(name: str, ask: Ask) -> list[Run[R] | None]:
+        pairs = zip(requests, whom, strict=True)
+        return [ask(request) if name in names else None for request, names in pairs]
+
+    runs = pool.talk_to_each(dict.fromkeys(name for names in whom for name in names), talk)
+    answered = [{name: runs[name][i] for name in names} for i, names in enumerate(whom)]
+    return [{n: run for n, run in found.items() if run is not None} for found in answered]

@@ -78,7 +78,7 @@ def ask_in_session(
     The first that a target fails is its last. A gap is no failure.
     """
 
-    def talk(ask: Ask) -> list[Run[R]]:
+    def talk(name: str, ask: Ask) -> list[Run[R]]:
         runs: list[Run[R]] = []
         for request in requests:
             runs.append(settled(ask, request, ask(request), opening))
