@@ -118,7 +118,7 @@ class Nursery:
         `seconds` is how long an import may take. Whatever is wrong with it then or later, whoever
         asks the worker its first question will learn.
         """
-        if target.python or not _CAN_DIVIDE:
+        if not _can_divide(target):
             return self._starter.submit(_launched, target, environment, end).result()
         key = _key_of(target)
         while True:
@@ -153,6 +153,11 @@ class Nursery:
                 started = self._starter.submit(_Zygote, target, environment)
                 self._zygotes[key] = started.result()
             return self._zygotes[key]
+
+
+def _can_divide(target: Target) -> bool:
+    """Interpreters of other environments may be older than this code."""
+    return _CAN_DIVIDE and target.python in (None, Path(sys.executable))
 
 
 def _key_of(target: Target) -> str:
