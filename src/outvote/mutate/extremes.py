@@ -112,6 +112,12 @@ def constant(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
     return np.broadcast_to(rng.standard_normal(channels) * float(rng.choice([1, 100])), shape)
 
 
+def special(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
+    """Infinities, NaN and zeros of both signs among usual numbers."""
+    odd = rng.choice([np.inf, -np.inf, np.nan, 0.0, -0.0], shape)
+    return _some(usual(shape, dtype, rng), odd, rng, 0.5)
+
+
 def positive(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
     """As pixels are."""
     return rng.uniform(0, 255, shape)
@@ -119,9 +125,23 @@ def positive(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
 
 WAYS: Sequence[Way] = (
     *(offset, huge, tiny, subnormal, wide, moderate, ties, steps, beside_steps, borders),
-    *(zeros, signed_zeros, infinities, nans, constant, positive),
+    *(zeros, signed_zeros, infinities, nans, special, constant, positive),
 )
-FINITE: Sequence[Way] = tuple(way for way in WAYS if way not in (infinities, nans))
+FINITE: Sequence[Way] = tuple(way for way in WAYS if way not in (infinities, nans, special))
+
+
+def medley(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
+    """Every number by a way of its own: for what computes each from one."""
+    drawn = np.stack([np.asarray(way(shape, dtype, rng), np.float64) for way in WAYS])
+    chosen = rng.integers(0, len(WAYS), (1, *shape))
+    return np.asarray(np.take_along_axis(drawn, chosen, axis=0)[0])
+
+
+def by_instance(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
+    """Every instance of the batch by a way of its own."""
+    ways = [WAYS[int(n)] for n in rng.integers(0, len(WAYS), shape[0])]
+    rows = [np.asarray(way(shape[1:], dtype, rng), np.float64) for way in ways]
+    return np.stack(rows) if rows else np.zeros(shape)
 
 
 def filled(way: Way, shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
@@ -148,6 +168,12 @@ def any_whole_numbers(shape: Shape, dtype: str, rng: np.random.Generator) -> Arr
     borders = np.array([info.min, info.min + 1, info.max - 1, info.max], dtype)
     small = rng.integers(0, 8, shape).astype(dtype)
     return np.asarray(np.where(rng.random(shape) < _SOME, rng.choice(borders, shape), small))
+
+
+def pixels(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
+    """Whole numbers from 0 to 255, as far as the type goes; a channel may be constant."""
+    drawn = rng.integers(0, min(256, np.iinfo(dtype).max + 1), shape)
+    return (drawn if rng.random() < 1 - _SOME else drawn * 0 + rng.integers(0, 128)).astype(dtype)
 
 
 def _signs(shape: Shape, rng: np.random.Generator) -> Array:

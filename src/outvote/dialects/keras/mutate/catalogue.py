@@ -26,7 +26,7 @@ _RANKS: Mapping[str, tuple[int, ...]] = {
     "SimpleRNN": _SEQUENCE,
     "RNN": _SEQUENCE,
     "Bidirectional": _SEQUENCE,
-    "TimeDistributed": (2, 4),
+    "TimeDistributed": (2, 3, 4),
     "Attention": _SEQUENCE,
     "AdditiveAttention": _SEQUENCE,
     "MultiHeadAttention": (2, 3),
@@ -52,7 +52,7 @@ _RANKS: Mapping[str, tuple[int, ...]] = {
     "HashedCrossing": (1,),
     "IntegerLookup": (1,),
     "CategoryEncoding": (1,),
-    "SpectralNormalization": (1, 2),
+    "SpectralNormalization": (1, 2, 3),
     "Permute": (2, 3, 4),
 }
 _TWO_IN_A_LIST = (
@@ -70,7 +70,7 @@ NOT_DRAWN: Mapping[str, str] = {
     **dict.fromkeys(("Lambda", "FlaxLayer", "JaxLayer", "TorchModuleWrapper"), "runs given code"),
     "TFSMLayer": "reads a file",
     **dict.fromkeys(("StringLookup", "TextVectorization"), "reads strings"),
-    "HashedCrossing": "reads a pair of integer tensors",
+    "HashedCrossing": "reads two integers of each instance",
     "MaxNumBoundingBoxes": "reads bounding boxes",
     **dict.fromkeys(("AugMix", "CutMix", "MixUp", "RandAugment"), _AUGMENTS),
     **dict.fromkeys(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -16,17 +17,39 @@ from outvote.mutate.registry import Impossible
 _TRIES = 6
 _DRAWN = 0.7  # of the parameters: more than usual, for nothing has to fit
 _CORNERS = 0.33
+# Of the layers: those that have one parameter, or two, besides what they must have. What several
+# do together hides what one does alone, where a library refuses them.
+_FEW = 0.35
+_LEAST = 3.0  # the weight of a kind without parameters
+_IDLE = 0.3  # of those that pass on what they read, except in training
+_MANY = {"layer": 12, "cell": 8, "equation": 6}  # values that parameters without corners have
+_IDLE_KINDS = frozenset(
+    "ActivityRegularization AlphaDropout Dropout GaussianDropout GaussianNoise Identity "
+    "SpatialDropout1D SpatialDropout2D SpatialDropout3D".split()
+)
 
 
 def drawn_kind(tools: KerasTools, rng: np.random.Generator) -> Kind:
-    """A kind with more parameters has more to try, so it comes more often.
+    """A kind with more values of parameters has more to try, so it comes more often.
 
     All parameters are drawn at once, so that it takes only about the logarithm of their number to
     meet every pair of values.
     """
+    activations = len(tools.catalogue.activations)
     kinds = list(tools.catalogue.kinds.values())
-    weights = np.array([1.0 + np.log2(1 + len(kind.parameters)) for kind in kinds])
+    weights = np.array([_weight(kind, activations) for kind in kinds])
     return kinds[int(rng.choice(len(kinds), p=weights / weights.sum()))]
+
+
+def _weight(kind: Kind, activations: int) -> float:
+    if kind.name in _IDLE_KINDS:
+        return _IDLE
+    if kind.required == {"activation"}:  # one choice makes the layer: each needs its tries
+        return _LEAST + activations / 2
+    many = {**_MANY, "activation": activations}
+    rows = {name: parameter(kind.name, name) for name in kind.parameters}
+    values = [many.get(name) or 1 + len(row.corners) for name, row in rows.items() if row]
+    return float(_LEAST + np.log2(1 + sum(values)))
 
 
 def draw_last(
@@ -39,8 +62,8 @@ def draw_last(
 ) -> None:
     """Put a layer of that kind at the end, a third with a corner of one parameter (AUDEE)."""
     for _ in range(_TRIES):
-        parameters = kind.draw(chain.spec.place, rng, tools.catalogue.activations, False, _DRAWN)
-        rows = {name: parameter(kind.name, name) for name in kind.parameters}
+        parameters = _parameters(chain, kind, tools, rng)
+        rows = {name: parameter(kind.name, name) for name in parameters}
         corners = {name: row.corners for name, row in rows.items() if row and row.corners}
         if corners and rng.random() < _CORNERS:
             name = str(rng.choice(sorted(corners)))
@@ -50,3 +73,15 @@ def draw_last(
         if chain.add(kind.name, parameters, also, kind.joined, last=True):
             return
     raise Impossible(f"{kind.name} at {chain.spec}")
+
+
+def _parameters(
+    chain: Chain, kind: Kind, tools: KerasTools, rng: np.random.Generator
+) -> dict[str, Any]:
+    """Most of them drawn, or besides the required ones one or two."""
+    drawn = kind.draw(chain.spec.place, rng, tools.catalogue.activations, False, _DRAWN)
+    others = sorted(drawn.keys() - kind.required)
+    if not others or rng.random() >= _FEW:
+        return drawn
+    few = rng.choice(others, min(len(others), int(rng.integers(1, 3))), replace=False)
+    return {name: value for name, value in drawn.items() if name in {*kind.required, *few}}

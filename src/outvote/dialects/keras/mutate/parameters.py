@@ -123,7 +123,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "interpolation": _choice("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"),
     "merge_mode": Parameter(
         "choice",
-        v.kept(v.number("sum", "mul", "ave"), v.number("sum", "mul", "ave", "concat")),
+        v.kept(v.number("sum", "mul", "ave"), v.number("sum", "mul", "ave", "concat", None)),
         ("concat", "sum", "mul", "ave"),
         may_be_none=True,
     ),
@@ -159,7 +159,9 @@ PARAMETERS: Mapping[str, Parameter] = {
     "scale": _flag(v.scale),
     # Axes.
     "axis": Parameter("axis", v.axis, (-1, 1, 2, -2)),
-    "axes": Parameter("axes", lambda d: d.one_of(*range(1, d.rank + 1)), (1, -1)),
+    "axes": Parameter(
+        "axes", lambda d: d.one_of(*range(1, d.rank + 1), -1, [1, 1], [-1, d.rank]), (1, -1)
+    ),
     "shared_axes": Parameter(
         "axes",
         lambda d: d.one_of(None, *([n] for n in range(1, d.rank + 1))),
@@ -200,7 +202,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "offset": Parameter("float", v.number(0.0, 1.5), (0.0, -1.0, 1e30)),
     "mean": Parameter("float", v.number(0.0, 0.5), (0.0, 1e6), may_be_none=True),
     "variance": Parameter("float", v.number(1.0, 0.25), (1.0, 0.0, 1e-12), may_be_none=True),
-    "mask_value": Parameter("float", v.number(0.0), (0.0, -1.0), may_be_none=True),
+    "mask_value": Parameter("float", v.number(0.0, 1.0), (0.0, -1.0), may_be_none=True),
     "fill_value": Parameter("float", v.number(0.0, 1.5), (0.0, -1.0, 1e6)),
     "clip_limit": Parameter("float", v.number(4.0, 1.0), (4.0, 0.5, 100.0)),
     "top_db": Parameter("float", v.number(80.0, 20.0), (80.0, 1.0), refused=("no_such",)),
@@ -222,9 +224,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "cell": Parameter("layer", v.cell),
     "equation": Parameter("text", v.equation),
     "output_shape": Parameter("shape", v.einsum_shape, may_be_none=True),
-    "bias_axes": Parameter(
-        "text", v.number(None, "z"), ("z",), may_be_none=True, refused=("no_such", 7)
-    ),
+    "bias_axes": Parameter("text", v.bias_axes, ("z",), may_be_none=True, refused=("no_such", 7)),
     # Preprocessing.
     "bin_boundaries": Parameter(
         "numbers",
@@ -240,6 +240,8 @@ PARAMETERS: Mapping[str, Parameter] = {
     "mask_token": Parameter(
         "count", v.number(None, 0), (0,), may_be_none=True, refused=("no_such",)
     ),
+    "max_tokens": Parameter("count", v.number(None, 8), (8,), may_be_none=True, refused=(0, -1)),
+    "pad_to_max_tokens": Parameter("flag", v.padded_to_tokens, (False,)),
     "oov_token": Parameter("count", v.number(-1, -2), (-1, 9), refused=("no_such",)),
     "salt": Parameter("count", v.number(None, 7), (7,), may_be_none=True, refused=("no_such",)),
     "sequence_length": Parameter("count", v.number(None, 4, 8), (4, 8), may_be_none=True),
@@ -268,6 +270,9 @@ EXCEPTIONS: Mapping[tuple[str, str], Parameter] = {
         for kind in _POOLING
         for n in (1, 2, 3)
     },
+    ("Hashing", "mask_value"): Parameter(
+        "count", v.number(None, 0, 1), (0, 1), may_be_none=True, refused=("no_such",)
+    ),
     ("Normalization", "axis"): replace(PARAMETERS["axis"], may_be_none=True),
     ("STFTSpectrogram", "fft_length"): replace(PARAMETERS["fft_length"], may_be_none=True),
     ("Discretization", "num_bins"): replace(PARAMETERS["num_bins"], may_be_none=True),

@@ -5,13 +5,15 @@ Which parameter draws what stands in `outvote.mutate.parameters`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 _ODD = 0.15  # of the sizes that are drawn
+_EACH_ITS_OWN = 0.2  # groups of one channel
+_SEVERAL_AXES = ("LayerNormalization", "UnitNormalization", "Softmax")
 NESTED = "$layer"  # {"$layer": [kind, parameters]}: a layer as the value of a parameter
 
 
@@ -73,7 +75,8 @@ def strides(d: Draw) -> Any:
 
 def dilation(d: Draw) -> Any:
     strides = d.drawn.get("strides", 1)
-    if strides not in (1, [1] * len(d.spatial)):
+    one_of_them = not d.kind.startswith(("Depthwise", "Separable"))  # as Keras asks
+    if one_of_them and strides not in (1, [1] * len(d.spatial)):
         return 1
     return per_axis(d, (1, 1, 2, 3))
 
@@ -116,6 +119,8 @@ def divisor(d: Draw, *numbers: int) -> int:
 def groups(d: Draw) -> int:
     if d.kind == "GroupNormalization":
         axis = d.drawn.get("axis", -1)
+        if d.chance(_EACH_ITS_OWN):
+            return -1
         return divisor(d, d.place[axis - 1 if axis > 0 else axis] or 1)
     return divisor(d, d.channels, int(d.drawn.get("filters", d.channels)))
 
@@ -123,8 +128,10 @@ def groups(d: Draw) -> int:
 def axis(d: Draw) -> Any:
     axes = [-1, *range(1, d.rank + 1)]
     if d.kind == "Normalization":
-        return None
-    if d.kind in ("LayerNormalization", "UnitNormalization") and d.rank > 1 and d.chance(0.3):
+        return d.one_of(None, -1)
+    if d.kind == "RMSNormalization":  # another axis fails everywhere: it is drawn as a corner
+        return -1
+    if d.kind in _SEVERAL_AXES and d.rank > 1 and d.chance(0.3):
         return sorted(d.rng.choice(range(1, d.rank + 1), 2, replace=False).tolist())
     known = [a for a in axes if d.place[a - 1 if a > 0 else a] is not None]
     return d.one_of(*(known or [-1]))
@@ -140,19 +147,57 @@ def layer(d: Draw) -> Any:
     if d.kind == "Bidirectional":
         kind = d.one_of("LSTM", "GRU", "SimpleRNN")
         units = d.channels if d.keep else d.one_of(2, 3)
-        more = {"return_sequences": True if d.keep else d.one_of(True, False)}
+        more: dict[str, Any] = {"return_sequences": True if d.keep else d.one_of(True, False)}
+        if not d.keep:
+            more |= {name: True for name in ("return_state", "unroll") if d.chance(0.2)}
         return {NESTED: [kind, {"units": units, **more}]}
+    if d.keep:
+        return _wrapped_as_it_comes(d)
+    inner = _STEPS if d.kind == "TimeDistributed" else _WITH_KERNELS
+    kind, parameters = d.one_of(*inner.get(d.rank, inner[2]))
+    return {NESTED: [kind, dict(parameters)]}
+
+
+def _wrapped_as_it_comes(d: Draw) -> Any:
     if d.kind == "TimeDistributed" and d.rank == 4:
         return {NESTED: ["Conv2D", {"filters": d.channels, "kernel_size": 3, "padding": "same"}]}
-    return {NESTED: ["Dense", {"units": d.channels if d.keep else d.one_of(2, 3)}]}
+    return {NESTED: ["Dense", {"units": d.channels}]}
+
+
+_DENSE = ("Dense", {"units": 3})
+# What is put around layers, by the rank of one instance.
+_STEPS: Mapping[int, Sequence[tuple[str, Mapping[str, Any]]]] = {
+    2: (
+        *(_DENSE, ("Activation", {"activation": "softmax"}), ("LayerNormalization", {})),
+        *(("BatchNormalization", {}), ("UnitNormalization", {}), ("RepeatVector", {"n": 2})),
+    ),
+    3: (
+        *(_DENSE, ("LSTM", {"units": 2}), ("GRU", {"units": 2, "return_sequences": True})),
+        *(("Conv1D", {"filters": 2, "kernel_size": 2, "padding": "same"}), ("Flatten", {})),
+        *(("MaxPooling1D", {"padding": "same"}), ("GlobalAveragePooling1D", {})),
+        ("LayerNormalization", {}),
+    ),
+    4: (
+        ("Conv2D", {"filters": 2, "kernel_size": 3, "padding": "same"}),
+        ("AveragePooling2D", {"padding": "same"}),
+        *(("GlobalMaxPooling2D", {}), ("Flatten", {}), ("BatchNormalization", {}), _DENSE),
+    ),
+}
+_WITH_KERNELS: Mapping[int, Sequence[tuple[str, Mapping[str, Any]]]] = {
+    1: (_DENSE,),
+    2: (_DENSE, ("Conv1D", {"filters": 2, "kernel_size": 2})),
+    3: (_DENSE, ("Conv2D", {"filters": 2, "kernel_size": 2, "padding": "same"})),
+}
 
 
 def cell(d: Draw) -> Any:
     kinds = ("LSTMCell", "GRUCell", "SimpleRNNCell")
     units = d.channels if d.keep else d.one_of(2, 3)
-    one = {NESTED: [d.one_of(*kinds), {"units": units}]}
-    if d.chance(0.3):
-        return [{NESTED: [d.one_of(*kinds), {"units": d.one_of(2, 3)}]}, one]
+    kind = d.one_of(*kinds)
+    one = {NESTED: [kind, {"units": units}]}
+    if d.chance(0.4):
+        below = kind if d.chance(0.5) else d.one_of(*kinds)
+        return [{NESTED: [below, {"units": d.one_of(2, 3)}]}, one]
     return one
 
 
@@ -170,6 +215,23 @@ _LETTERS = "bcdefgh"
 
 
 def equation(d: Draw) -> str:
+    """The last axis is exchanged; or it is for each of the axis before, or several go or come."""
+    all_of_them = _LETTERS[: d.rank]
+    before, last = all_of_them[:-1], all_of_them[-1]
+    if d.keep or d.chance(0.4):
+        return _usual_equation(d)
+    ways = [f"...{last},{last}z->...z", f"a{all_of_them},{last}yz->a{before}yz"]
+    if before:
+        ways += [
+            f"a{all_of_them},{all_of_them[-2:]}z->a{before[:-1]}z",
+            f"a{all_of_them},{all_of_them[-2:]}z->a{before}z",
+            f"a{all_of_them},{all_of_them[0]}z->a{all_of_them[1:]}z",
+            f"a{all_of_them},{last}z->az{before}",
+        ]
+    return str(d.one_of(*ways))
+
+
+def _usual_equation(d: Draw) -> str:
     letters = _LETTERS[: d.rank]
     return f"a{letters},{letters[-1]}z->a{letters[:-1]}z"
 
@@ -178,7 +240,20 @@ def einsum_shape(d: Draw) -> Any:
     if d.kind != "EinsumDense":
         return None
     units = d.channels if d.keep else d.one_of(2, 3)
-    return [*d.place[:-1], units]
+    sizes = dict(zip(_LETTERS, d.place, strict=False)) | {"y": 2, "z": units}
+    return [sizes[letter] for letter in _einsum_output(d)]
+
+
+def bias_axes(d: Draw) -> str | None:
+    """None, the last axis, or two of them."""
+    axes = _einsum_output(d)
+    return (None, axes[-1:], axes[-2:])[int(d.rng.integers(3))]
+
+
+def _einsum_output(d: Draw) -> str:
+    """The letters of what comes out, without those of the batch."""
+    written = str(d.drawn.get("equation") or _usual_equation(d))
+    return written.partition("->")[2].removeprefix("...").removeprefix("a")
 
 
 def scale(d: Draw) -> Any:
@@ -194,6 +269,10 @@ def output_size(d: Draw) -> Any:
     if d.keep:
         return d.spatial
     return [int(d.rng.integers(1, n + 1)) for n in d.spatial]
+
+
+def padded_to_tokens(d: Draw) -> bool:
+    return d.drawn.get("max_tokens") is not None and d.chance(0.5)
 
 
 def number(*values: Any) -> Values:
@@ -221,7 +300,13 @@ LEFT_ALONE = frozenset(
     "seed dropout recurrent_dropout noise_shape stateful sparse weights lora_rank lora_alpha "
     "quantization_config gptq_unpacked_column_size momentum renorm renorm_clipping "
     "renorm_momentum synchronized use_cudnn flash_attention backward_layer fill_mode "
-    "max_tokens vocabulary_dtype idf_weights addition_factor threshold_factor "
-    "pad_to_max_tokens reverse_dtype".split()
+    "vocabulary_dtype idf_weights addition_factor threshold_factor reverse_dtype".split()
 )
-FIRST = ("data_format", "padding", "filters", "axis", "strides")  # others depend on them
+FIRST = (
+    "data_format",
+    "padding",
+    "filters",
+    "axis",
+    "strides",
+    "equation",
+)  # others depend on them

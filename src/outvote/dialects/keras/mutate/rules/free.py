@@ -2,7 +2,8 @@
 
 Ours. What a model gives its layers is usual; here values come from a pool of extremes, sizes from a
 few (so that compiled code is used again) with an odd one now and then, in every floating type, with
-masks where there are steps, and batches of one instance and of none.
+masks where there are steps, and batches of one instance and of none. Some sizes are known at run
+time alone, so that a window may be larger than what it is laid on.
 """
 
 from __future__ import annotations
@@ -29,15 +30,61 @@ NAME, GROUP = "FL", "layers"
 TITLE = "layer on tensors of its own"
 _KINDS = 20
 _TYPES = {"float32": 0.7, "float16": 0.14, "bfloat16": 0.1, "float64": 0.06}
+_WIDER = 0.2  # of tensors for layers in another type: they are in float32, and Keras casts them
 _BATCHES = {2: 0.72, 1: 0.14, 3: 0.08, 0: 0.06}
 _ODD_SHAPES = 0.08
 _MOST_ODD = 11
+_FREE = 0.15  # of the cases have sizes that are known at run time alone
+_FREE_SIZES = {1: 0.25, 2: 0.25, 3: 0.16, 4: 0.14, 5: 0.15, 0: 0.05}
+_FIRST_KNOWN = 0.25  # of those know the first size; the others the last, where channels mostly are
 _USUAL = 0.4  # of the tensors; the others are from the pool
+_USUAL_ALONE = 0.15  # where each number stands alone, and nothing hides behind an extreme
+_TOLD = 0.4  # of those from the pool: a way on which such layers are known to go wrong
+_MIXED = 0.35  # of those from the pool: a way of its own for every instance, or for every number
 _POOLED_WEIGHTS = 0.15
-_MASKED = 0.35  # of what has steps
-_OTHER_PARTNER = 0.25  # of second tensors: of another length, or one that is spread
-_INTEGERS = 0.03  # given to what computes with floats
+_OTHER_PARTNER = 0.25  # of second tensors: of another length, one that is spread, of other rank
+_THIRD = 0.15  # of what takes two tensors and may take three
+_INTEGERS = 0.04  # given to what computes with floats
+_PIXELS = 0.25  # of the tensors of what reads images
+_INTEGER_TYPES = {"int32": 0.4, "uint8": 0.25, "int8": 0.1, "int64": 0.15, "bool": 0.1}
+_PIXEL_TYPES = {"uint8": 0.8, "int32": 0.2}
+_INDEX_TYPES = {"int32": 0.65, "int64": 0.2, "uint8": 0.1, "int8": 0.05}
 _MOST_TOKENS = 8  # indices that every kind takes, as its parameters are drawn
+_TWO_ALONE = ("Dot", "Subtract")
+# What computes each number of its output from one number of each input.
+_EACH_ALONE = frozenset(
+    "Activation ReLU LeakyReLU PReLU ELU Rescaling Normalization BatchNormalization Discretization "
+    "Solarization Add Average Maximum Minimum Multiply Subtract Identity UpSampling1D".split()
+)
+_OF_IMAGES = frozenset(
+    "AutoContrast CenterCrop ContrastLimitedAdaptiveHistogramEqualization Equalization RandomCrop "
+    "Rescaling Resizing Solarization".split()
+)
+# By the beginnings of their names: what takes statistics, what compares, what has borders.
+_TELLING: Sequence[tuple[tuple[str, ...], Sequence[extremes.Way]]] = (
+    (
+        ("LayerNorm", "GroupNorm", "RMSNorm", "UnitNorm", "Equal", "AutoCon", "Contrast"),
+        (extremes.offset, extremes.constant, extremes.huge, extremes.tiny, extremes.zeros),
+    ),
+    (
+        ("MaxPooling", "GlobalMax", "AdaptiveMax", "Maximum", "Minimum"),
+        (extremes.nans, extremes.infinities, extremes.special, extremes.ties),
+    ),
+    (
+        ("Discretization", "Masking", "ReLU", "Solarization"),
+        (extremes.steps, extremes.beside_steps, extremes.special, extremes.ties),
+    ),
+    (("AveragePooling", "GlobalAverage", "AdaptiveAverage"), (extremes.huge, extremes.special)),
+)
+_READ_MASKS = frozenset(
+    "LSTM GRU SimpleRNN RNN Bidirectional TimeDistributed Attention AdditiveAttention Softmax "
+    "MultiHeadAttention GroupedQueryAttention GlobalAveragePooling1D Concatenate Add Average "
+    "Maximum Minimum Multiply Subtract".split()
+)
+_MASKED = 0.5  # of what has steps and is read by one of these
+_MASKED_IN_VAIN = 0.08  # of what others read
+# The rows of a mask: all steps, none, the first ones, the last ones, or with holes.
+_ROWS = {"all": 0.12, "none": 0.14, "first": 0.2, "last": 0.2, "holes": 0.34}
 
 
 @dataclass
@@ -45,16 +92,20 @@ class _Bench:
     """What a layer is given, in the making."""
 
     rng: np.random.Generator
+    kind: Kind
     dtype: str
     batch: int
     inputs: list[Input] = field(default_factory=list)
     arrays: list[Array] = field(default_factory=list)
 
-    def take(self, place: Sequence[int], array: Array, dtype: str) -> Ref:
+    def take(self, announced: Sequence[int | None], array: Array, dtype: str) -> Ref:
         name = f"x{len(self.inputs)}"
-        self.inputs.append(Input(name, (None, *place), dtype))
+        self.inputs.append(Input(name, (None, *announced), dtype))
         self.arrays.append(array)
         return Ref(name)
+
+    def chance(self, share: float) -> bool:
+        return bool(self.rng.random() < share)
 
 
 def sites(subject: Subject, tools: KerasTools) -> Sequence[None]:
@@ -72,13 +123,10 @@ def apply(subject: Subject, site: None, tools: KerasTools, rng: np.random.Genera
 
 
 def _alone(kind: Kind, tools: KerasTools, rng: np.random.Generator) -> Subject:
-    bench = _Bench(rng, _one(_TYPES, rng), _one(_BATCHES, rng))
-    place = _place(kind, rng)
-    refs = [_tensor(bench, kind, place)]
-    for _ in range(kind.arity - 1):
-        refs.append(_tensor(bench, kind, _partner(place, rng)))
+    bench = _Bench(rng, kind, _one(_TYPES, rng), _one(_BATCHES, rng))
+    refs = _tensors(bench, _place(kind, rng))
     base = Subject.of(Model("free", tuple(bench.inputs), (), (refs[0],), "keras"), {})
-    weights = _pooled_weight if rng.random() < _POOLED_WEIGHTS else drawn_weight
+    weights = _pooled_weight if bench.chance(_POOLED_WEIGHTS) else drawn_weight
     chain = Chain(base, refs[0], tools, rng, weights)
     ends = [_masked(bench, chain, ref) for ref in refs]
     chain.end = ends[0]
@@ -95,60 +143,118 @@ def _place(kind: Kind, rng: np.random.Generator) -> tuple[int, ...]:
     return shapes[int(rng.integers(len(shapes)))]
 
 
-def _partner(place: tuple[int, ...], rng: np.random.Generator) -> tuple[int, ...]:
-    """The same shape, or one that differs along the first axis."""
-    if rng.random() >= _OTHER_PARTNER:
+def _tensors(bench: _Bench, place: tuple[int, ...]) -> list[Ref]:
+    """What the kind reads: of one place, or of such as are spread over each other."""
+    count = bench.kind.arity
+    if count == 2 and bench.kind.name not in _TWO_ALONE and bench.chance(_THIRD):
+        count = 3
+    free = bench.chance(_FREE)
+    announced, place = _freed(bench, place) if free else (place, place)
+    refs = [_tensor(bench, announced, place)]
+    for _ in range(count - 1):
+        other = place if free else _partner(place, bench)
+        refs.append(_tensor(bench, announced if free else other, other))
+    return refs
+
+
+def _freed(bench: _Bench, place: tuple[int, ...]) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
+    """What is announced, and what comes: other sizes along all axes but one."""
+    if len(place) == 1:
+        known = None if bench.kind.whole_numbers else 0
+    else:
+        known = 0 if len(place) > 2 and bench.chance(_FIRST_KNOWN) else len(place) - 1
+    sizes = [n if axis == known else _one(_FREE_SIZES, bench.rng) for axis, n in enumerate(place)]
+    announced = [n if axis == known else None for axis, n in enumerate(place)]
+    return tuple(announced), tuple(sizes)
+
+
+def _partner(place: tuple[int, ...], bench: _Bench) -> tuple[int, ...]:
+    """The same shape, or one that differs along the first axis, or has no such axis."""
+    if not bench.chance(_OTHER_PARTNER):
         return place
-    return (1 if rng.random() < 0.5 else place[0] + 1, *place[1:])
+    if len(place) > 1 and bench.kind.joined and bench.chance(0.3):
+        return place[1:]
+    return (1 if bench.chance(0.5) else place[0] + 1, *place[1:])
 
 
-def _tensor(bench: _Bench, kind: Kind, place: Sequence[int]) -> Ref:
-    shape, rng = (bench.batch, *place), bench.rng
+def _tensor(bench: _Bench, announced: Sequence[int | None], place: Sequence[int]) -> Ref:
+    shape, rng, kind = (bench.batch, *place), bench.rng, bench.kind
     if kind.whole_numbers:
-        return bench.take(place, _indices(kind, shape, rng), "int32")
-    if rng.random() < _INTEGERS:
-        return bench.take(place, extremes.any_whole_numbers(shape, "int32", rng), "int32")
-    way = extremes.usual if rng.random() < _USUAL else _way(extremes.WAYS, rng)
-    return bench.take(place, extremes.filled(way, shape, bench.dtype, rng), bench.dtype)
+        dtype = _one(_INDEX_TYPES, rng)
+        return bench.take(announced, _indices(kind, shape, dtype, rng), dtype)
+    if kind.name in _OF_IMAGES and bench.chance(_PIXELS):
+        dtype = _one(_PIXEL_TYPES, rng)
+        return bench.take(announced, extremes.pixels(shape, dtype, rng), dtype)
+    if bench.chance(_INTEGERS):
+        dtype = _one(_INTEGER_TYPES, rng)
+        return bench.take(announced, _any_integers(shape, dtype, rng), dtype)
+    dtype = "float32" if bench.chance(_WIDER) else bench.dtype
+    return bench.take(announced, extremes.filled(_way(bench), shape, dtype, rng), dtype)
 
 
-def _indices(kind: Kind, shape: Sequence[int], rng: np.random.Generator) -> Array:
+def _way(bench: _Bench) -> extremes.Way:
+    kind = bench.kind.name
+    alone = kind in _EACH_ALONE
+    if bench.chance(_USUAL_ALONE if alone else _USUAL):
+        return extremes.usual
+    telling = next((ways for kinds, ways in _TELLING if kind.startswith(kinds)), ())
+    if telling and bench.chance(_TOLD):
+        return _one_way(telling, bench.rng)
+    if bench.chance(_MIXED):
+        return extremes.medley if alone else extremes.by_instance
+    return _one_way(extremes.WAYS, bench.rng)
+
+
+def _indices(kind: Kind, shape: Sequence[int], dtype: str, rng: np.random.Generator) -> Array:
     """What hashes or looks up takes any number; other kinds have so many rows to choose from."""
     if "num_tokens" in kind.parameters or "input_dim" in kind.parameters:
-        return extremes.whole_numbers(shape, "int32", _MOST_TOKENS, rng)
-    return extremes.any_whole_numbers(shape, "int32", rng)
+        return extremes.whole_numbers(shape, dtype, _MOST_TOKENS, rng)
+    return _any_integers(shape, dtype, rng)
+
+
+def _any_integers(shape: Sequence[int], dtype: str, rng: np.random.Generator) -> Array:
+    """Of int64 those that int32 holds too: some libraries have no other."""
+    if dtype == "bool":
+        return rng.random(shape) < 0.5
+    drawn = "int32" if dtype == "int64" else dtype
+    return extremes.any_whole_numbers(shape, drawn, rng).astype(dtype)
 
 
 def _masked(bench: _Bench, chain: Chain, ref: Ref) -> Ref:
-    """Behind a Masking layer, now and then: whole rows, none, the end of each, or with holes."""
+    """Behind a Masking layer, now and then."""
     number = int(ref.producer[1:])
-    array, rng = bench.arrays[number], bench.rng
-    if array.ndim != 3 or array.dtype.kind != "f" or rng.random() >= _MASKED:
+    array = bench.arrays[number]
+    share = _MASKED if bench.kind.name in _READ_MASKS else _MASKED_IN_VAIN
+    if array.ndim != 3 or array.dtype.kind != "f" or not bench.chance(share):
         return ref
-    steps = array.shape[1]
-    ways = (
-        np.zeros(array.shape[:2], bool),
-        np.ones(array.shape[:2], bool),
-        np.arange(steps) >= rng.integers(0, steps + 1, (array.shape[0], 1)),
-        np.arange(steps) < rng.integers(0, steps + 1, (array.shape[0], 1)),
-        rng.random(array.shape[:2]) < 0.5,
-    )
-    hidden = ways[int(rng.integers(len(ways)))]
+    rows = [_mask(array.shape[1], bench.rng) for _ in range(array.shape[0])]
+    hidden = ~np.array(rows, bool).reshape(array.shape[:2])
     bench.arrays[number] = np.where(hidden[..., None], np.zeros((), array.dtype), array)
     chain.end = ref
-    chain.must("Masking", {"mask_value": 0.0, "dtype": bench.dtype})
+    chain.must("Masking", {"mask_value": 0.0, "dtype": bench.inputs[number].dtype})
     return chain.end
+
+
+def _mask(steps: int, rng: np.random.Generator) -> Array:
+    """Which steps of one instance count."""
+    form = _one(_ROWS, rng)
+    if form in ("all", "none"):
+        return np.full(steps, form == "all")
+    if form == "holes":
+        return rng.random(steps) < 0.5
+    border = rng.integers(0, steps + 1)
+    return np.arange(steps) < border if form == "first" else np.arange(steps) >= border
 
 
 def _pooled_weight(
     name: str, shape: tuple[int, ...], dtype: str, rng: np.random.Generator
 ) -> Array:
     """Finite numbers of the pool; what is a variance is not negative."""
-    found = extremes.filled(_way(extremes.FINITE, rng), shape, dtype, rng)
+    found = extremes.filled(_one_way(extremes.FINITE, rng), shape, dtype, rng)
     return np.abs(found) if "variance" in name else found
 
 
-def _way(ways: Sequence[extremes.Way], rng: np.random.Generator) -> extremes.Way:
+def _one_way(ways: Sequence[extremes.Way], rng: np.random.Generator) -> extremes.Way:
     return ways[int(rng.integers(len(ways)))]
 
 
