@@ -237,6 +237,7 @@ def fuzz() -> dict[str, Any]:
         "kinds": {"drawn": {"Add": 1}, "drawable": 2, "exercised": 1, "not_covered": {"X": "no"}},
         "values": {"exercised": 1, "parameters": 1, "counts": {"Add axis even": 1}},
         "accepted_everywhere": {"units=0 of Dense": 1},
+        "lines": {"a": {"reached": 70, "of": 900}},
         "arms": [{"strategy": "lemon", "requests": 8, "found": 1}],
         "throughput": [[6.0, 40.0], [12.0, 40.0]],
         "time": {

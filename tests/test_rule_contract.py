@@ -116,7 +116,11 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
             path.write_text(json.dumps({**data, "layers": layers}))
             read = read_file(pool, "a", path).reply
             subjects[name] = Subject.of(read.model, read.specs)
-        yield Bench(pool, keras_tools(pool, "a"), subjects)
+        tools = keras_tools(pool, "a")
+        free = mutate(RULES["FL"], next(iter(subjects.values())), tools, (0,))
+        assert free is not None
+        subjects["a layer on tensors of its own"] = free
+        yield Bench(pool, tools, subjects)
 
 
 def rows_of_the_guide() -> dict[str, tuple[str, str]]:

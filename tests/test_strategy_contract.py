@@ -33,12 +33,19 @@ def go_on(asked: Strategy, first: int, count: int) -> list[Choice]:
         choices.append(asked.ask())
         child = None if number % 7 == 0 else number
         acc = None if number % 5 == 0 else float(number % 20)
-        asked.tell(choices[-1], Offspring(child, acc, number % 3 > 0, number % 2, 1 + number % 4))
+        breeds, lines, varies = number % 3 > 0, (number % 11) // 5, number % 4 > 0
+        offspring = Offspring(child, acc, breeds, number % 2, 1 + number % 4, lines, varies)
+        asked.tell(choices[-1], offspring)
     return choices
 
 
 def members(asked: Strategy) -> list[int]:
     return [number for number, *_ in asked.state()["members"]]
+
+
+def parents(asked: Strategy) -> set[int]:
+    """The pool, and what is varied beside it."""
+    return {*members(asked), *(number for number, _ in asked.state()["varied"])}
 
 
 @pytest.mark.parametrize("name", list(STRATEGIES))
@@ -55,9 +62,10 @@ def test_it_proposes_models_of_the_pool_and_its_own_rules(name: str) -> None:
     asked = made(name)
     groups = STRATEGIES[name].GROUPS
     for start in range(100, 900, 50):
-        known = set(members(asked))
-        choices = go_on(asked, start, 50)
-        known |= set(members(asked))
+        choices, known = [], parents(asked)
+        for number in range(start, start + 50):
+            choices += go_on(asked, number, 1)
+            known |= parents(asked)
         assert {choice.parent for choice in choices} <= known
         assert {RULES[choice.rule] for choice in choices} <= set(groups)
 
@@ -76,6 +84,42 @@ def test_what_is_told_decides_who_joins(name: str) -> None:
     assert members(asked) == [*SEEDS, *([300] if joined else [])]
 
 
+def test_what_reaches_new_lines_is_varied_for_some_tries_beside_the_pool() -> None:
+    asked = made("layers")
+    assert not asked.tell(asked.ask(), Offspring(100, 1.0, lines=3))  # it may not be varied
+    assert not asked.tell(asked.ask(), Offspring(101, 1.0, varies=True))  # it reached nothing
+    assert {asked.ask().rule for _ in range(50)} == {"FL", "BR"}
+    assert asked.tell(asked.ask(), Offspring(102, None, False, lines=3, varies=True))
+    assert members(asked) == list(SEEDS)
+    choices = [asked.ask() for _ in range(50)]
+    assert [choice.parent for choice in choices if choice.rule == "AGAIN"] == [102] * 4
+    assert asked.state()["varied"] == []
+
+
+def test_without_the_rule_that_varies_nothing_is_kept_for_it() -> None:
+    asked = strategy("layers", Experience.new(SEEDS, {"FL": "layers"}, 0))
+    assert not asked.tell(asked.ask(), Offspring(100, None, False, lines=3, varies=True))
+    assert {asked.ask().rule for _ in range(20)} == {"FL"}
+
+
+def test_new_lines_are_worth_a_little_to_the_bandit() -> None:
+    rules = {"LC": "lemon", "FL": "layers"}
+
+    def asked_of_layers(lines: int, found: int) -> int:
+        mixed = strategy("mixed", Experience.new(SEEDS, rules, 0))
+        for number in range(100, 400):
+            choice = mixed.ask()
+            is_layers = choice.by == "layers"
+            offspring = Offspring(
+                number, 0.0, False, found if not is_layers else 0, 1, lines if is_layers else 0
+            )
+            mixed.tell(choice, offspring)
+        return int(mixed.state()["arms"]["layers"][0])
+
+    assert asked_of_layers(0, 0) < asked_of_layers(5, 0)
+    assert asked_of_layers(5, 1) < asked_of_layers(5, 0)
+
+
 @pytest.mark.parametrize("name", list(STRATEGIES))
 def test_it_is_restored_as_if_it_had_not_stopped_and_a_seed_repeats_it(name: str) -> None:
     one = made(name)
@@ -91,6 +135,8 @@ def test_the_one_rule_that_applies_is_found_before_a_campaign_gives_up(name: str
     for rule in (rule for rule, group in RULES.items() if group in STRATEGIES[name].GROUPS):
         asked = made(name)
         for mutant in range(20):
+            for number in range(200, 210):  # there is something to vary
+                asked.tell(asked.ask(), Offspring(number, 0.0, False, lines=9, varies=True))
             in_vain = 0
             while (choice := asked.ask()).rule != rule:
                 asked.tell(choice, Offspring(None))

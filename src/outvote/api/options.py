@@ -77,6 +77,7 @@ class FuzzOptions(_Worker, total=False):
     oracle: str
     mad_threshold: float
     breed_known: bool
+    no_line_coverage: bool
     find_links: Texts
     known: PathLike
     fail_on: str

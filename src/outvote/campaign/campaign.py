@@ -21,6 +21,7 @@ from outvote.campaign.crews import Brood, Crews, Deadly, OneCrew
 from outvote.campaign.docket import Docket, OddCase
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.keeper import Keeper
+from outvote.campaign.lines import Lines, yielded
 from outvote.campaign.novelty import Waiting
 from outvote.campaign.numbers import Numbers
 from outvote.campaign.orders import Look, Make, OfBirths, Order, Settle, TryOut
@@ -77,6 +78,7 @@ class Campaign:
         self._totals = Totals(store)
         self._keeper = Keeper(store, lambda: self._totals.seconds)
         self._docket = Docket(store, self._keeper, self._totals)
+        self._lines = Lines(store)
         self._turns: list[Turn] = []  # that are not stored yet
         self._last = 0  # number of those that are stored
         self._under_way = 0  # mutants that crews were asked for
@@ -140,7 +142,8 @@ class Campaign:
         state = Experience.new(accs, rules_of(self._job), self._job.seed).state()
         with self._store.transaction():
             for report in opening.initial:
-                self._add(report, joined=True)
+                new = self._lines.new_in(report.lines)
+                self._add(replace(report, lines=new), joined=True)
             self._note(state, strongest)
 
     def _sifted(self) -> bool:
@@ -342,6 +345,7 @@ class Campaign:
 
         What is odd goes to the docket, which may know it by what it looks like.
         """
+        report = replace(report, lines=self._lines.new_in(report.lines))
         row, is_new = report.row, False
         if report.odd is not None:
             taken = self._docket.add(OddCase(report.odd, asked.birth, report.repeatable))
@@ -359,18 +363,22 @@ class Campaign:
     def _offspring(self, report: Report, is_new: bool) -> Offspring:
         """What a strategy is told at once: of findings, that something looks like no other."""
         known = bool(report.findings or report.again or report.is_new_odd)
+        can_be_a_parent = report.repeatable and (self._job.breed_known or not known)
         return Offspring(
             report.row.number if report.valid else None,
             report.row.acc if report.valid else None,
-            report.repeatable and report.counts and (self._job.breed_known or not known),
+            can_be_a_parent and report.counts,
             len(report.fingerprints - self._keeper.known) + is_new,
             report.cost,
+            yielded(report.lines),
+            can_be_a_parent,
         )
 
     def _add(self, report: Report, joined: bool) -> None:
         row = replace(report.row, joined=joined, at=self._totals.seconds)
         self._store.add(row)
         self._keeper.keep(row.number, report.findings, report.again)
+        self._lines.keep(row.number, row.at, report.lines)
         self._last = max(self._last, row.number)
 
     def _note(self, state: Mapping[str, object], strongest: Strongest) -> None:

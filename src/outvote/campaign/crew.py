@@ -20,6 +20,7 @@ from outvote.campaign.seeds import Seed
 from outvote.campaign.trial import Answered, Initial, Mutant, Trial, row_of
 from outvote.campaign.turns import who_runs
 from outvote.core.model import Model
+from outvote.core.protocol import LinesReached, Ran
 from outvote.core.target import Run
 from outvote.findings.evidence import write_finding
 from outvote.findings.finding import Finding
@@ -80,7 +81,8 @@ class Crew:
         if missing:  # another crew made them
             self.make(missing, ancestors)
         trials = [self._made[birth.number] for birth in births if birth.number in self._made]
-        answers = self.has.runner.run(trials, [self._whom(trial) for trial in trials])
+        whom = [self._whom(trial) for trial in trials]
+        answers = self.has.runner.run(trials, whom, lines=self.has.job.line_coverage)
         told = zip(trials, answers, strict=True)
         reports = {trial.number: self._judged(trial, runs) for trial, runs in told}
         return [reports.get(birth.number) for birth in births]
@@ -196,6 +198,7 @@ class Crew:
             trial.repeatable,
             trial.counts,
             trial.cost,
+            _lines_of(answered.runs),
         )
 
     def _judged(self, trial: Trial, runs: Mapping[str, Run]) -> Report:
@@ -225,6 +228,16 @@ class Crew:
         return ToldFinding(
             finding.fingerprint, finding.title, finding_result(finding, model, repros)
         )
+
+
+def _lines_of(runs: Mapping[str, Run]) -> dict[str, LinesReached]:
+    """What of its library each target ran for the first time, where it tells."""
+    replies = {name: run.reply for name, run in runs.items() if run.ok}
+    return {
+        name: reply.lines
+        for name, reply in replies.items()
+        if isinstance(reply, Ran) and reply.lines is not None
+    }
 
 
 def _digests(trials: Iterable[Trial]) -> set[str]:

@@ -64,7 +64,8 @@ def equipped(job: FuzzJob, pool: Pool, tell: Callable[[Event], None] = unheard) 
     lab = Lab(investigator, created(runner, pool.targets, job.oracle), stopwatch, job.settings)
     read = read_seeds(pool, job)
     tools = tools_for(job.dialect, pool, reader(job.targets).name)
-    runs = runner.run([ModelRun(seed, seed.case.model) for seed in read])
+    first = [ModelRun(seed, seed.case.model) for seed in read]
+    runs = runner.run(first, lines=job.line_coverage)
     first_runs = {n + 1: found for n, found in enumerate(runs)}
     found = {n + 1: _settled(*both) for n, both in enumerate(zip(read, runs, strict=True))}
     seeds = {number: seed for number, seed in found.items() if seed is not None}

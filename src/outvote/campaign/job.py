@@ -54,6 +54,7 @@ class FuzzJob:
     jobs: int | None = None
     mad_threshold: float = MAD_THRESHOLD
     breed_known: bool = False  # also breed from mutants whose difference is a known finding
+    line_coverage: bool = True  # targets tell which lines of their libraries models reach
     keep_outputs: bool = True  # incremental execution: workers keep layers' outputs
     generation: int = _GENERATION  # mutants that are asked for before the strategy is told
     rules: tuple[str, ...] = ()  # all, if none is named
@@ -104,6 +105,7 @@ class FuzzJob:
             "timeout": self.limits.silence_seconds,
             "memory_limit": self.memory_limit,
             "keep_outputs": self.keep_outputs,
+            "line_coverage": self.line_coverage,
         }
 
     @staticmethod
@@ -131,6 +133,7 @@ class FuzzJob:
             limits=Limits(silence_seconds=data.get("timeout", SILENCE_SECONDS)),
             memory_limit=data.get("memory_limit", FuzzJob.memory_limit),
             keep_outputs=data.get("keep_outputs", FuzzJob.keep_outputs),
+            line_coverage=data.get("line_coverage", False),  # campaigns of before had none
         )
 
     def but(self, **changes: Any) -> FuzzJob:

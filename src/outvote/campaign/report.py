@@ -12,6 +12,7 @@ from typing import Any
 
 from outvote.campaign.oracle import Pair
 from outvote.core.arrays import Array
+from outvote.core.protocol import LinesReached
 from outvote.core.sifted import CauseKey
 from outvote.store.store import Row
 
@@ -42,6 +43,8 @@ class Report:
     repeatable: bool = True  # it can be made again from its birth
     counts: bool = True  # it is on the inputs of its seed: only then may it breed
     cost: int = 1  # requests to every target until it was there, and its own
+    # By target: lines of its library that a worker, then the campaign, had not run before.
+    lines: Mapping[str, LinesReached] = field(default_factory=dict)
 
     @property
     def valid(self) -> bool:

@@ -57,10 +57,21 @@ class Runner:
     busy: dict[str, float] = field(default_factory=dict)  # seconds inside each target
 
     def run(
-        self, questions: Sequence[Question], whom: Sequence[Collection[str]] | None = None
+        self,
+        questions: Sequence[Question],
+        whom: Sequence[Collection[str]] | None = None,
+        lines: bool = False,
     ) -> list[dict[str, Run[Any]]]:
-        """Every question to every target, or to those named for it; deaths are tried once more."""
+        """Every question to every target, or to those named for it; deaths are tried once more.
+
+        `lines`: targets also tell which lines of their own Python models run for the first time.
+        """
         requests = [question.request(self.keep) for question in questions]
+        if lines:
+            requests = [
+                replace(request, lines=True) if isinstance(request, RunModel) else request
+                for request in requests
+            ]
         found = asked_some(self.pool, requests, whom or [self.names] * len(requests))
         for request, runs in zip(requests, found, strict=True):
             for name, run in runs.items():

@@ -17,7 +17,7 @@ from outvote.core.model import Model, Ref
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
 
-PROTOCOL = 2
+PROTOCOL = 3
 OPERATIONS: dict[str, type[Request[Any]]] = {}
 Form = tuple[tuple[int | None, ...], str]  # shape and dtype of a tensor; None is free
 NamedForm = tuple[str, tuple[int, ...], str]  # a weight's name, shape and dtype
@@ -165,13 +165,28 @@ class Save(Request[Saved], deed="write model files"):
 # Whole models.
 
 
+@dataclass(frozen=True)
+class LinesReached:
+    """Lines of a library's own Python that this worker had not told of before, by file.
+
+    `of`: as many lines could be told.
+    """
+
+    files: Mapping[str, tuple[int, ...]]  # path inside the library: numbers of lines
+    of: int
+
+
 @dataclass(frozen=True, kw_only=True)
 class Ran(Reply):
-    """The outputs for all inputs, and the first rows of what watched layers gave."""
+    """The outputs for all inputs, and the first rows of what watched layers gave.
+
+    `lines`: what of the library's Python it ran, where that was asked for and is known.
+    """
 
     outputs: Outputs
     watched: Mapping[str, tuple[State, ...]] = field(default_factory=dict)
     cache_hits: int = 0
+    lines: LinesReached | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +195,8 @@ class RunModel(Request[Ran], deed="run models"):
 
     `jitter` moves every tensor by one unit in the last place (a seed); `keep` re-uses and keeps
     layer outputs across requests, in eager mode, where layers can be watched. `exact` is for
-    models in float64, where a library narrows steps of them unless it is told.
+    models in float64, where a library narrows steps of them unless it is told. `lines`: also tell
+    which lines of the library's Python are run for the first time.
     """
 
     model: Model
@@ -191,6 +207,7 @@ class RunModel(Request[Ran], deed="run models"):
     watch: tuple[str, ...] = ()
     rows: int = 1
     exact: bool = False
+    lines: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,7 +1,8 @@
-"""Single layers: freely drawn ones beside the seeds, without guidance and without breeding.
+"""Single layers: freely drawn ones beside the seeds, and variations of those that were worth it.
 
 Ours: most faults show in one layer with the right parameters, so trying many is worth more than
-building large models around them.
+building large models around them. A layer that was the first to reach lines of a library's own
+Python is varied for some tries, as long as the campaign is told of lines.
 """
 
 from __future__ import annotations
@@ -12,17 +13,45 @@ from outvote.search.random import Unguided
 from outvote.search.strategy import Choice, Experience, Offspring
 
 NAME = "layers"
-GROUPS = (NAME,)  # of the rules that it uses
+VARYING = "neighbours"  # the group of the rules that vary a layer
+GROUPS = (NAME, VARYING)  # of the rules that it uses
+_SHARE = 0.5  # of the choices, that vary what there is to vary
+_MOST_TRIES = 8
 
 
 class SingleLayers(Unguided):
-    """Any model of the pool; the pool does not grow."""
+    """Any model of the pool, which does not grow; beside it, layers that reached new lines."""
 
     def __init__(self, memory: Experience) -> None:
-        super().__init__(memory, GROUPS)
+        super().__init__(memory, (NAME,) if memory.rules_of(NAME) else GROUPS)
+        self._varying = memory.rules_of(VARYING)
+
+    def ask(self) -> Choice:
+        memory = self._memory
+        if memory.varied and self._varying and memory.rng.random() < _SHARE:
+            return self._variation()
+        return super().ask()
 
     def tell(self, choice: Choice, offspring: Offspring) -> bool:
-        return super().tell(choice, replace(offspring, breeds=False))
+        """True also for a layer that will be varied: it has to be kept."""
+        if offspring.child is None:
+            return False
+        if choice.rule in self._varying:
+            self._memory.tallies[choice.rule].used += 1
+        else:
+            super().tell(choice, replace(offspring, breeds=False))
+        if not (self._varying and offspring.lines and offspring.varies):
+            return False
+        self._memory.varied.append([offspring.child, min(_MOST_TRIES, 1 + offspring.lines)])
+        return True
+
+    def _variation(self) -> Choice:
+        memory = self._memory
+        place = int(memory.rng.integers(len(memory.varied)))
+        parent, tries = memory.varied.pop(place)
+        if tries > 1:
+            memory.varied.append([parent, tries - 1])
+        return Choice(parent, str(memory.rng.choice(self._varying)))
 
 
 STRATEGY = SingleLayers

@@ -1,8 +1,9 @@
 """Several strategies in one campaign, by their yield: a bandit chooses who is asked next.
 
 UCB1 (Auer, Cesa-Bianchi, Fischer: Finite-time analysis of the multiarmed bandit problem, 2002) on
-new findings per request: a search asks the targets many times for one mutant. All strategies share
-one pool of models, so each breeds from what the others kept.
+new findings per request: a search asks the targets many times for one mutant. Lines of the
+libraries' Python that nobody had reached before count a little too. All strategies share one pool
+of models, so each breeds from what the others kept.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ NAME = "mixed"
 _ARMS = (lemon, random, audee, layers)
 GROUPS = tuple(dict.fromkeys(group for arm in _ARMS for group in arm.GROUPS))
 EXPLORATION = 0.2  # findings are rare: UCB1's own 1.4 would never tell the arms apart
+LINES_WORTH = 0.1  # new findings that a mutant with new lines is worth
 _PATIENCE = 20  # choices in a row whose rule does not apply, before the others go first
 
 
@@ -34,6 +36,7 @@ class Mixed:
         for name in self._arms:
             memory.arms.setdefault(name, [0, 0])
             memory.misses.setdefault(name, 0)
+            memory.lined.setdefault(name, 0)
 
     def ask(self) -> Choice:
         name = max(self._arms, key=lambda arm: (-self._in_vain(arm), self._bound(arm)))
@@ -49,6 +52,7 @@ class Mixed:
         memory.misses[choice.by] = 0
         memory.arms[choice.by][0] += offspring.cost - 1
         memory.arms[choice.by][1] += min(1, offspring.found)
+        memory.lined[choice.by] += offspring.lines > 0
         joined = self._arms[choice.by].tell(choice, offspring)
         if joined:  # whose rules applied to no model so far may use this one
             memory.misses.update(dict.fromkeys(memory.misses, 0))
@@ -66,7 +70,8 @@ class Mixed:
         if not used:
             return math.inf
         total = sum(self._memory.arms[arm][0] for arm in self._arms)
-        return found / used + EXPLORATION * math.sqrt(math.log(total) / used)
+        worth = found + LINES_WORTH * self._memory.lined[name]
+        return worth / used + EXPLORATION * math.sqrt(math.log(total) / used)
 
 
 STRATEGY = Mixed

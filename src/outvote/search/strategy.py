@@ -30,6 +30,8 @@ class Offspring:
     breeds: bool = True  # False: not wanted in the pool, whatever the strategy thinks of it
     found: int = 0  # findings that are new with it
     cost: int = 1  # requests that every target answered for it
+    lines: int = 0  # of the libraries' own Python, that nobody had reached before
+    varies: bool = False  # it may be varied, even where it may not breed: on inputs of its own
 
 
 class Strategy(Protocol):
@@ -76,6 +78,8 @@ class Experience:
     last: str | None = None
     arms: dict[str, list[int]] = field(default_factory=dict)  # strategy → requests, new findings
     misses: dict[str, int] = field(default_factory=dict)  # strategy → choices in vain, in a row
+    lined: dict[str, int] = field(default_factory=dict)  # strategy → mutants with new lines
+    varied: list[list[int]] = field(default_factory=list)  # mutants beside the pool, tries left
 
     def rules_of(self, group: str) -> list[str]:
         return [name for name in self.tallies if self.groups[name] == group]
@@ -116,6 +120,8 @@ class Experience:
             "last": self.last,
             "arms": self.arms,
             "misses": self.misses,
+            "lined": self.lined,
+            "varied": self.varied,
         }
 
     @staticmethod
@@ -131,4 +137,6 @@ class Experience:
             state["last"],
             {name: list(row) for name, row in state["arms"].items()},
             dict(state["misses"]),
+            dict(state.get("lined", {})),
+            [list(row) for row in state.get("varied", [])],
         )

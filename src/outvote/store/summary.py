@@ -59,6 +59,7 @@ def fuzz_result(store: Store) -> dict[str, Any]:
         "amplification": _amplification(store, rows, job["mad_threshold"]),
         "kinds": _kinds(store),
         "values": _values(store),
+        "lines": _lines(store),
         "accepted_everywhere": store.fact(facts.ACCEPTED),
         "arms": _arms(store),
         "throughput": _sifted_over_time(store) if sieve else _throughput(mutants, seconds),
@@ -218,6 +219,15 @@ def _values(store: Store) -> dict[str, Any]:
         "parameters": len({text.rpartition(" ")[0] for text in counts}),
         "counts": counts,
     }
+
+
+def _lines(store: Store) -> dict[str, dict[str, int]]:
+    """Lines of the targets' own Python that the campaign has reached, of how many."""
+    reached: Counter[str] = Counter()
+    for row in store.reached():
+        reached[row.target] += row.count
+    totals = store.fact(facts.LINES)
+    return {name: {"reached": reached[name], "of": of} for name, of in totals.items()}
 
 
 def _arms(store: Store) -> list[dict[str, Any]]:

@@ -118,6 +118,11 @@ def add(commands: Any) -> None:
         action="store_true",
         help="also breed from mutants that show a known finding, as LEMON does",
     )
+    parser.add_argument(
+        "--no-line-coverage",
+        action="store_true",
+        help="do not watch which lines of Keras' own Python mutants reach",
+    )
     blocks.add_find_links(parser)
     blocks.add_config(parser)
     blocks.add_quiet(parser)
@@ -228,6 +233,7 @@ def _campaign(options: argparse.Namespace) -> NewCampaign:
         inputs=options.inputs,
         mad_threshold=options.mad_threshold,
         breed_known=options.breed_known,
+        line_coverage=not options.no_line_coverage,
         rules=tuple(options.rules or ()),
         oracle=options.oracle or "",
         minimise=options.minimise,

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,9 @@ from outvote.core.model import Input, Layer, Model, Ref, Weight
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
 from outvote.core.wire import framed
+from outvote.dialects.keras.workers.fake import layers as formulas
 from outvote.dialects.keras.workers.fake.layers import ACTIVATIONS, KINDS, PARAMETERS, weights_of
+from outvote.worker.lines import LineWatch
 from outvote.worker.main import Context, Handlers, Refused
 from outvote.worker.session import Session, Sessions
 
@@ -48,6 +51,7 @@ class FakeWorker:
         self._misdeed, _, self._place = os.environ.get("OUTVOTE_FAKE", ":").partition(":")
         self._weights: dict[str, Array] = {}
         self._sessions = Sessions(context, self._begun)
+        self._lines: LineWatch | None = None
 
     @property
     def handlers(self) -> Handlers:
@@ -134,6 +138,16 @@ class FakeWorker:
         return ask.ModelRead(model=model, output_shapes=shapes, specs=specs)
 
     def run(self, request: ask.RunModel) -> ask.Ran:
+        """Its own library, of which it tells lines, are the formulas in `layers.py`."""
+        if not request.lines:
+            return self._run(request)
+        if self._lines is None:
+            self._lines = LineWatch((formulas.__name__,), self._context.blobs.folder.parent)
+        self._lines.begin()
+        ran = self._run(request)
+        return replace(ran, lines=self._lines.reached())
+
+    def _run(self, request: ask.RunModel) -> ask.Ran:
         model, rows = request.model, request.rows
         feeds = [self._context.blobs.get(digest) for digest in request.inputs]
         self._context.begin(len(model.layers))

@@ -8,8 +8,9 @@ import re
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from outvote.core import explore_protocol as explore
 from outvote.core import protocol as ask
@@ -27,9 +28,14 @@ from outvote.worker.main import Context, Handlers
 from outvote.worker.scripts import run_script, run_setup
 from outvote.worker.session import Session, Sessions
 
+if TYPE_CHECKING:
+    from outvote.worker.lines import LineWatch
+
 # What Keras imports if it is there, for wrappers, notebooks, drawings and checkpoints: a third of
 # the time that a worker takes to start.
 _LOOKED_FOR = ("sklearn", "IPython", "cv2", "orbax")
+_WITH_LINES = ("backend.{}", "layers", "ops")  # of Keras: which lines of them a model reaches
+_READ_NOT_RUN = ("torch", "compile")  # Dynamo reads the bytecode of Keras, marks and all
 _ON_JAX = ("jax", "numpy")  # the backends that compute with it
 
 
@@ -91,6 +97,7 @@ class KerasWorker:
         self._programs: dict[str, Any] = {}
         self._sessions = Sessions(context, self._begun)
         self._explorer: Any = None
+        self._lines: LineWatch | None = None
         self._learner = Learner(context, backend, mode, self.new_workshop)
 
     @property
@@ -209,7 +216,24 @@ class KerasWorker:
         from outvote.dialects.keras.workers.keras3.backends import floats
 
         with floats(request.exact):
-            return self._run(request)
+            watch = self._line_watch() if request.lines else None
+            if watch is None:
+                return self._run(request)
+            watch.begin()
+            ran = self._run(request)
+            return replace(ran, lines=watch.reached())
+
+    def _line_watch(self) -> LineWatch | None:
+        """Marks in Keras, from the first time on that they are asked for."""
+        from outvote.worker.lines import LineWatch
+
+        backend = self._context.settings.backend
+        if (backend, self._mode) == _READ_NOT_RUN:
+            return None
+        if self._lines is None:
+            packages = [f"keras.src.{name.format(backend)}" for name in _WITH_LINES]
+            self._lines = LineWatch(packages, self._context.blobs.folder.parent)
+        return self._lines
 
     def _run(self, request: ask.RunModel) -> ask.Ran:
         import numpy as np
