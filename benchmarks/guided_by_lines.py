@@ -2,10 +2,10 @@
 
     python benchmarks/guided_by_lines.py [--targets numpy,torch] [--seconds 300] [--repetitions 3]
 
-Single layers (`--strategy layers`) on the tiny models of the zoo, equal minutes with and without
-`--no-line-coverage`, one after the other in turns, the same seeds of chance. Printed for each campaign:
-layers that were run, findings and their causes, lines of Keras reached; then the means. Lines of the
-campaigns without are not known, because nobody watched.
+Single layers (`--strategy layers`) on the tiny models of the zoo, in turns with and without
+`--no-line-coverage`, for equal minutes and from the same seeds of chance. Printed for each
+campaign: layers that were run, findings and their causes, lines of Keras reached; then the means.
+Without, nobody watched, so lines are not known.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main() -> None:
     parser.add_argument("--minimise", type=float, default=FuzzJob.minimise)
     options = parser.parse_args()
     job = FuzzJob(
-        seeds=seeds_of(zoo_of("tiny").members_of("tiny"), []),
+        seeds=seeds_of(list(zoo_of("tiny").members_of("tiny")), []),
         targets=tuple(BUILT_IN[name] for name in options.targets.split(",")),
         strategy="layers",
         rules=tuple(name for name in options.rules.split(",") if name),

@@ -50,6 +50,7 @@ FREE_FORM = {
     "not_covered",
     "counts",
     "accepted_everywhere",
+    "lines",
 }
 
 
