@@ -9,10 +9,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
+from conftest import fake
+from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.lines import Lines, yielded
+from outvote.commands.fuzz.run import resume, start
 from outvote.core.protocol import LinesReached
 from outvote.store import facts
 from outvote.store.store import Store
@@ -180,3 +184,55 @@ def test_a_campaign_counts_what_is_new_to_it_whoever_told_it(tmp_path: Path) -> 
         ]
         again = Lines(store)
         assert yielded(again.new_in({"a": lines(nn=(2,), ops=(2, 7))})) == 1
+
+
+TARGETS = (fake("a"), fake("b"))
+
+
+@pytest.fixture
+def job(fake_model: Path) -> FuzzJob:
+    seeds = (SeedFile("seed", fake_model, None),)
+    budget = Budget(mutants=32)
+    return FuzzJob(seeds, TARGETS, "layers", budget, inputs=2, minimise=0.0, confirm=0)
+
+
+def reached(folder: Path) -> dict[str, list[tuple[int, Any]]]:
+    """Who was the first to reach what, by target: they answer in an order of their own."""
+    with closing(Store(folder, create=False)) as store:
+        rows = store.reached()
+    return {t.name: [(r.number, r.files) for r in rows if r.target == t.name] for t in TARGETS}
+
+
+def counted_by_rule(result: dict[str, Any]) -> dict[str, int]:
+    return {row["rule"]: row["tested"] for row in result["rules"]}
+
+
+@pytest.mark.slow
+def test_what_reached_new_lines_is_varied_and_the_result_says_how_many(
+    job: FuzzJob, tmp_path: Path
+) -> None:
+    result = start(job, tmp_path / "with")
+    rows = reached(tmp_path / "with")
+    assert counted_by_rule(result)["AGAIN"] > 0
+    for name, lines in result["lines"].items():
+        places = [(f, line) for _, files in rows[name] for f in files for line in files[f]]
+        assert len(places) == len(set(places)) == lines["reached"]
+        assert 0 < lines["reached"] < lines["of"]
+    assert {row[0] for row in rows["a"]} > {1}, "the seed and some mutants"
+
+    without = start(job.but(line_coverage=False), tmp_path / "without")
+    assert without["lines"] == {}
+    assert counted_by_rule(without)["AGAIN"] == 0
+
+
+@pytest.mark.slow
+def test_fresh_workers_and_a_pause_change_nothing(job: FuzzJob, tmp_path: Path) -> None:
+    whole = start(job, tmp_path / "whole")
+    recycled = start(job.but(memory_limit=1 << 20), tmp_path / "recycled")
+    assert recycled["time"]["recycled"] >= 3
+    start(job.but(budget=Budget(mutants=16)), tmp_path / "half")
+    known = {target.name: target for target in TARGETS}
+    rest = resume(tmp_path / "half", known, changes={"budget": job.budget})
+    for name, other in (("recycled", recycled), ("half", rest)):
+        assert reached(tmp_path / name) == reached(tmp_path / "whole")
+        assert (counted_by_rule(other), other["lines"]) == (counted_by_rule(whole), whole["lines"])

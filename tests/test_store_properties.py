@@ -276,7 +276,7 @@ def test_a_bug_is_a_target_and_a_kind_of_layer() -> None:
         {"inputs": 0, "rules": ("LA", "LC"), "breed_known": True, "keep_outputs": False},
         {"jobs": 2, "limits": Limits(silence_seconds=5.0), "memory_limit": 1 << 30},
         {"search": "gradient", "genetic": GeneticSettings(8, 2, 0.1, 0.2, 3), "confirm": 0},
-        {"minimise": 0.0, "mad_threshold": 0.1, "generation": 3},
+        {"minimise": 0.0, "mad_threshold": 0.1, "generation": 3, "line_coverage": False},
     ],
 )
 def test_a_job_is_restored_as_it_was_stored(changes: dict[str, Any], tmp_path: Path) -> None:

@@ -371,7 +371,7 @@ class Campaign:
             len(report.fingerprints - self._keeper.known) + is_new,
             report.cost,
             yielded(report.lines),
-            can_be_a_parent,
+            can_be_a_parent and not report.counts,
         )
 
     def _add(self, report: Report, joined: bool) -> None:

@@ -31,7 +31,7 @@ class Offspring:
     found: int = 0  # findings that are new with it
     cost: int = 1  # requests that every target answered for it
     lines: int = 0  # of the libraries' own Python, that nobody had reached before
-    varies: bool = False  # it may be varied, even where it may not breed: on inputs of its own
+    varies: bool = False  # it may be varied: it is on inputs of its own, which does not breed
 
 
 class Strategy(Protocol):

@@ -50,17 +50,29 @@ def _padded(x: Array, before: int, after: int) -> Array:
     return np.pad(x, [(0, 0), (before, after), *[(0, 0)] * (x.ndim - 2)])
 
 
+def _rectified(x: Array) -> Array:
+    return np.maximum(x, 0)
+
+
+def _rescaled(x: Array, scale: Any) -> Array:
+    return np.asarray(x * scale)
+
+
+def _added(x: Array, y: Array) -> Array:
+    return np.asarray(x + y)
+
+
 KINDS: dict[str, Compute] = {
     "Dense": lambda x, w, c: _dense(x[0], w, c),
-    "ReLU": lambda x, w, c: np.maximum(x[0], 0),
+    "ReLU": lambda x, w, c: _rectified(x[0]),
     "Softmax": lambda x, w, c: _softmax(x[0]),
     "Flatten": lambda x, w, c: x[0].reshape(len(x[0]), -1),
     "Scale": lambda x, w, c: x[0] * c["by"],
-    "Rescaling": lambda x, w, c: x[0] * c["scale"],
+    "Rescaling": lambda x, w, c: _rescaled(x[0], c["scale"]),
     "Reshape": lambda x, w, c: x[0].reshape(len(x[0]), *c["target_shape"]),
     "Cropping1D": lambda x, w, c: x[0][:, c["cropping"][0] : x[0].shape[1] - c["cropping"][1]],
     "ZeroPadding1D": lambda x, w, c: _padded(x[0], *c["padding"]),
-    "Add": lambda x, w, c: x[0] + x[1],
+    "Add": lambda x, w, c: _added(x[0], x[1]),
     "Activation": lambda x, w, c: _activated(x[0], c),
     "Conv1D": lambda x, w, c: _conv(x[0], w, c),
     "BatchNormalization": lambda x, w, c: _normalised(x[0], w),
