@@ -96,7 +96,7 @@ def spoil(runner: Runner, forget: bool, restart: bool) -> None:
     """Take a decision back: before every trial workers forget what they know, or end."""
     original = runner.run
 
-    def spoiled(trials, whom=None):  # type: ignore[no-untyped-def]
+    def spoiled(trials, whom=None, lines=False):  # type: ignore[no-untyped-def]
         found = []
         for trial in trials:
             if forget:
@@ -104,7 +104,7 @@ def spoil(runner: Runner, forget: bool, restart: bool) -> None:
             if restart:
                 for name in runner.names:
                     runner.pool.recycle(name)
-            found += original([trial], whom and [whom[trials.index(trial)]])
+            found += original([trial], whom and [whom[trials.index(trial)]], lines)
         return found
 
     runner.run = spoiled  # type: ignore[method-assign]
