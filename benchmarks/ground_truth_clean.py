@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 import time
 from collections.abc import Sequence
@@ -75,5 +76,5 @@ def known_bugs() -> list[tuple[str, str]]:
 def is_known(finding: dict[str, Any], known: list[tuple[str, str]]) -> bool:
     """Whether the list has this kind of layer for this library."""
     library = str(finding["accused"]).partition(":")[0]
-    kind = f"{finding['layer_kind']}("
-    return any(kind in layers and library in who for layers, who in known)
+    kind = re.compile(rf"`{finding['layer_kind']}[(`]")
+    return any(kind.search(layers) and library in who for layers, who in known)

@@ -33,7 +33,10 @@ PAGE = ROOT / "docs" / "findings.md"
 FOLDER = ROOT / "docs" / "findings"
 NOTES = Path(__file__).with_name("findings_notes.toml")
 MARK = Path(__file__).name
+# Layers that are given whole numbers: ids, or images.
 OF_IDS = ("CategoryEncoding", "Embedding", "Hashing", "IntegerLookup", "Discretization")
+OF_IMAGES = ("ContrastLimitedAdaptiveHistogramEqualization", "AutoContrast", "Equalization",
+             "Resizing", "CenterCrop", "Rescaling")  # fmt: skip
 QUICKEST = ("numpy", "torch", "tensorflow", "openvino", "jax")
 TITLES = {
     "inconsistency": "Wrong values",
@@ -191,6 +194,7 @@ class Note:
     who: str  # who is accused, as the row says; empty: anyone
     layers: str  # kinds of layers, a pattern
     symptoms: tuple[str, ...]
+    code: str = ""  # what the layer's code must hold, a pattern
     cause: str = ""  # findings of one such name are one cause
     says: str = ""  # a maintainer's summary
     since: str = ""
@@ -201,6 +205,7 @@ class Note:
         return (
             self.who in ("", who)
             and re.fullmatch(self.layers, live.layer_kind) is not None
+            and re.search(self.code, live.code) is not None
             and (not self.symptoms or live.data["symptom"] in self.symptoms)
         )
 
@@ -209,7 +214,7 @@ NO_NOTE = Note("", "", ())
 
 
 def notes() -> list[Note]:
-    told = tomllib.loads(NOTES.read_text(encoding="utf-8"))["note"]
+    told = tomllib.loads(NOTES.read_text(encoding="utf-8")).get("note", [])
     return [Note(**{"who": "", "layers": ".*", **one, "symptoms": tuple(one.get("symptoms", ()))})
             for one in told]  # fmt: skip
 
@@ -247,7 +252,7 @@ def wish_of(live: Live) -> str:
     if "dtype='float64'" in text or 'dtype="float64"' in text:
         return "float64, which Keras narrows where it is not the default type"
     read = re.findall(r"^x\d+ = .*\"(u?int\d+|bool)\"\)", text, re.M)
-    if read and live.layer_kind not in OF_IDS:
+    if read and live.layer_kind not in (*OF_IDS, *OF_IMAGES):
         return "integers, where floats are documented"
     return ""
 
@@ -261,7 +266,8 @@ def causes(found: Sequence[Live]) -> list[CauseRow]:
     for live in found:
         note = next((note for note in known if note.covers(live)), NO_NOTE)
         kept[live.data["fingerprint"]] = note
-        place = {"function": note.cause, "file": ""} if note.cause else live.data["place"]
+        name = note.cause if note.cause or not wish_of(live) else "wish"  # one for each who errs
+        place = {"function": name, "file": ""} if name else live.data["place"]
         named.append({**live.data, "place": place})
     rows = []
     for cause in causes_of(named):

@@ -147,6 +147,9 @@ NO_64 = {"c": {"x64": False}}
 INTS = {"a": "int64", "b": "int64", "c": "int32"}
 FAR = LOST_DIGITS * LAYER_PLACES  # places
 LARGE = {"a": [65504.0, 1.0], "b": [65504.0, 1.0]}
+WIDE = {"scale": 1.0, "offset": 0.0, "dtype": "float64"}
+THIRD_IS_WIDE = {"a": "float32", "b": "float32", "c": "float64"}
+WHOLE_OR_WIDE = {"a": "int32", "b": "int32", "c": "float64"}
 HALF: Any = {"dtype": "float16", "read_dtype": "float32"}
 
 
@@ -193,6 +196,12 @@ BORDERS: list[tuple[str, Case, str, Case]] = [
         Case([1.0], {**MORE, "c": [1.0, 1.0]}),
         "form",
         Case([1.0], {**MORE, "c": [1.0]}, dtype={"a": "float32", "b": "float32", "c": "float64"}),
+    ),
+    (
+        "type",
+        Case([1.0], {"a": [1.0], "b": [1.0], "c": [1.0]}, config=WIDE, dtype=THIRD_IS_WIDE),
+        "form",  # what the layer is told says nothing of whole numbers
+        Case([1], {"a": [1], "b": [1], "c": [1]}, config=WIDE, dtype=WHOLE_OR_WIDE),
     ),
     (
         "shape-of-none",
@@ -556,6 +565,12 @@ def test_a_norm_that_gives_zero_for_a_variance_beyond_its_type_lost_no_last_plac
     found = Case([32768.0], given, wide=answers, moved=[[1.0]], dtype="float16", **named)  # type: ignore[arg-type]
     verdict = found.verdict(tmp_path)
     assert (verdict.triage, verdict.wrong) == ("bug", ("tensorflow", "jax", "openvino"))
+
+
+def test_who_gives_the_type_that_was_asked_for_is_not_accused(tmp_path: Path) -> None:
+    """The majority narrows float64 to float32."""
+    verdict = Case([1.0], {**MORE, "c": [1.0]}, config=WIDE, dtype=THIRD_IS_WIDE).verdict(tmp_path)
+    assert (verdict.row, verdict.wrong) == ("type", ("a", "b"))
 
 
 def test_what_all_give_alike_is_not_what_they_differ_in(tmp_path: Path) -> None:

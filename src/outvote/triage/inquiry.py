@@ -32,6 +32,7 @@ from outvote.judge.tolerance import (
     LAYER_PLACES,
     LOST_DIGITS,
     NUDGES,
+    PLACE,
     base_tolerance,
     layer_tolerance,
 )
@@ -85,6 +86,22 @@ class Inquiry:
     @cached_property
     def shapes(self) -> dict[str, list[tuple[int, ...]]]:
         return {n: [a.shape for a in o.arrays] for n, o in self.seen.outputs.items()}
+
+    @property
+    def told_type(self) -> str | None:
+        """The float that the last layer is told to compute in, where it says one."""
+        told = (self.dialect.layers.dtype(self.specimen.last) or "").removeprefix("mixed_")
+        return told if told in PLACE else None
+
+    @property
+    def mistyped(self) -> tuple[str, ...]:
+        """Who gives another float than the layer is told; nobody where more than floats differ."""
+        types = {dtype for found in self.seen.outputs.values() for dtype in found.dtypes}
+        one, *others = self.shapes.values()
+        if self.told_type is None or not types <= PLACE.keys() or any(o != one for o in others):
+            return ()
+        found = self.seen.outputs.items()
+        return tuple(name for name, given in found if {*given.dtypes} != {self.told_type})
 
     @cached_property
     def only_width(self) -> bool:

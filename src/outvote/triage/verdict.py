@@ -148,6 +148,7 @@ _WORDS: Mapping[str, Callable[[Inquiry], str]] = {
     "narrow": lambda q: _listed(q.without_64_bits),
     "listed": lambda q: q.meant.text(q.specimen.last.kind) if q.meant else "",
     "shape": _shape,
+    "told": lambda q: q.told_type or "",
     "refusal": lambda q: shortened(q.refusal or ""),
     "settings": _settings,
     "float64": _float64,
@@ -245,6 +246,16 @@ ROWS: tuple[DecisionRow[Inquiry], ...] = (
         lambda q: _has_form(q) and q.exact is not None and len(_misshapen(q)) == len(q.shapes),
         "unknown",
         "{vote}; {source} gives {shape}.",
+    ),
+    DecisionRow(
+        "type",
+        "shapes are equal, and some give the float that the layer is told to compute in, others "
+        "another float",
+        lambda q: _has_form(q) and 0 < len(q.mistyped) < len(q.shapes),
+        "bug",
+        "The layer is told to compute in {told}; {vote}.",
+        lambda q: q.mistyped,
+        "who gives another",
     ),
     DecisionRow(
         "form",
