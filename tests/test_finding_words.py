@@ -286,11 +286,13 @@ def test_where_the_form_is_at_stake_those_who_have_it_say_the_numbers(
     assert right.tolist() == [1.0, 2.5, 3.0], "they have not"
 
 
-def test_else_it_is_what_the_majority_agrees_on_or_one_side_says() -> None:
+def test_else_it_is_what_the_majority_agrees_on_or_one_side_says_and_never_the_accused() -> None:
+    right, source = answer(seen({"a": gives(1, 2), "bad": gives(9, 9)}, majority=("bad",)))
+    assert right.tolist() == [1, 2]
     right, source = answer(seen({"bad": gives(9, 9), **TWO}))
     assert (right.tolist(), source) == ([1, 2], "a, b: what they agree on")
     right, source = answer(seen({"bad": gives(9, 9), "a": gives(1, 2)}, majority=()))
-    assert (right.tolist(), source) == ([9, 9], "bad: one side's answer: it is undecided")
+    assert (right.tolist(), source) == ([1, 2], "a: one side's answer: it is undecided")
 
 
 def test_a_right_target_may_refuse() -> None:

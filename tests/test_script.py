@@ -7,7 +7,8 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -18,9 +19,11 @@ from outvote.core.cuts import ended_at, owned
 from outvote.core.dtypes import asks_for
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.outputs import Outputs
+from outvote.core.parts import SHORT
 from outvote.core.source import filled, keywords, literal, one_line
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target
+from outvote.dialects.keras import script
 from outvote.dialects.keras.script import can_prove, written_out
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.finding import Finding, Proof
@@ -28,6 +31,7 @@ from outvote.judge.observation import Observation
 from outvote.judge.rounding import Gap, Rounding
 from outvote.judge.vote import Vote
 from outvote.localize.whole_graph import prefix
+from outvote.run.pool import Pool
 
 KERAS = {"module": "keras.layers"}
 RNG = np.random.default_rng(3)
@@ -267,3 +271,26 @@ def test_targets_without_plain_keras_prove_nothing(tmp_path: Path) -> None:
     classic = Target("c", dialect="keras", worker="keras2", library="c")
     assert can_prove(finding, TARGETS.values())
     assert not can_prove(finding, [classic])
+
+
+def test_what_openvino_does_is_shown_at_a_glance(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a graph, which is all that it runs."""
+    monkeypatch.setattr(script, "_defaults", lambda *asked: {})
+    layer = Layer("l", "ReLU", {"name": "l"}, [{REF: ["x", 0]}], origin=KERAS)
+    model = Model("m", (Input("x", (None, 1), "float32"),), (layer,), (Ref("l"),), "keras")
+    wrong = Outputs((np.zeros((1, 1), "float32"),), ("float32",))
+    right = np.array([[np.nan]], "float32")
+    finding = finding_of(model, [right], "openvino drops NaN", right)
+    assert finding.proof is not None
+    seen = replace(finding.proof.observed, outputs={"openvino": wrong})
+    proof = replace(finding.proof, observed=seen, expected=Outputs((right,), ("float32",)))
+    finding = finding.but(accused="openvino", proof=proof)
+    targets = {"openvino": BUILT_IN["openvino"]}
+    text = script.short(finding, targets, cast(Pool, SimpleNamespace(blobs=BlobStore(tmp_path))))
+    assert text is not None
+    assert len(text.splitlines()) <= SHORT
+    compile(text, "short", "exec")
+    assert "ov.compile_model" in text
+    assert "call(x0))" not in text

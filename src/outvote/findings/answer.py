@@ -17,15 +17,19 @@ def right_answer(finding: Finding, proof: Proof) -> tuple[Array | None, str]:
     seen = proof.observed
     if finding.kind == "shape" and seen.failures:
         return None, "the others, which refuse this with an exception"
-    names = [n for n in (seen.vote.majority or seen.outputs) if n in seen.outputs]
+    able = [n for n in (seen.vote.majority or seen.outputs) if n in seen.outputs]
+    wrong = finding.targets if finding.accused else ()  # who may be the majority
+    right = [n for n in able if n not in wrong] or [n for n in seen.outputs if n not in wrong]
+    names = right or able
     given = seen.outputs[names[0]].arrays if names else ()
     if proof.expected is not None and finding.triage == "bug" and not _has_form(finding, proof):
         dtype = given[0].dtype if given else np.float64
         return proof.expected.arrays[0].astype(dtype), proof.source
     if not names:
         return None, "nobody: no target gives a result"
-    told = "what they agree on" if seen.vote.decided else "one side's answer: it is undecided"
-    agree = ", ".join(names if seen.vote.decided else names[:1])
+    decided = seen.vote.decided
+    told = "what they agree on" if decided else "one side's answer: it is undecided"
+    agree = ", ".join(names if decided else names[:1])
     return seen.outputs[names[0]].arrays[0], f"{agree}: {told}"
 
 

@@ -64,6 +64,12 @@ if keras.backend.backend() == "openvino" and os.environ.get("MODE") != "predict"
     y = np.array(graph([@INPUTS@])[0])
 else:
     """
+_OPENVINO_SHORT = """\
+import openvino as ov, openvino.opset15 as opset; from keras.src.backend.openvino import core
+given = [opset.parameter(list(x.shape), core.OPENVINO_DTYPES[x.dtype.name]) for x in [@INPUTS@]]
+y = keras.tree.flatten(call(*[core.OpenVINOKerasTensor(p.output(0)) for p in given]))[0].output
+graph = ov.compile_model(ov.Model([y], given), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+print(graph([@INPUTS@])[0])"""
 _COMPUTE = (
     "y = np.asarray(keras.ops.convert_to_numpy(call(*map(keras.ops.convert_to_tensor, [{}]))))"
 )
@@ -102,11 +108,11 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
 
 
 def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
-    """For one target of the library as it is: OpenVINO needs more lines, a setup script a file."""
+    """For one target of the library as it is: a setup script would need a file, a GPU its lines."""
     proof, accused = finding.proof, targets.get(finding.accused or "")
     if proof is None or accused is None or not can_prove(finding, [accused]):
         return None
-    if accused.backend == "openvino" or accused.setup is not None:
+    if accused.setup is not None or (accused.backend == "openvino" and accused.device):
         return None
     writer = CallWriter(proof.specimen, _defaults(finding, proof, targets, pool), pool.blobs)
     env = environment_of(accused, asks_for(proof.specimen.model, "float64"))
@@ -118,7 +124,9 @@ def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | 
     lines = [f"import os; {told}", "import keras, numpy as np", *writer.body(judged=False)]
     inputs = ", ".join(writer.inputs)
     lines += MODES.get(accused.mode, "").replace("@INPUTS@", inputs).splitlines()
-    lines.append(f"print(call({inputs}))")
+    graph = accused.backend == "openvino" and accused.mode != "predict"
+    shown = _OPENVINO_SHORT if graph else "print(call(@INPUTS@))"
+    lines += shown.replace("@INPUTS@", inputs).splitlines()
     return at_a_glance(lines, writer.arrays, finding, proof, accused)
 
 
