@@ -241,7 +241,7 @@ class CauseRow:
             data["triage"],
             where or reading(data),
             self.note.since,
-            self.note.upstream or "not found",
+            self.note.upstream or "not looked up",
         )
         return "| " + " | ".join(cell.replace("|", "/") for cell in cells) + " |"
 
@@ -251,7 +251,7 @@ def wish_of(live: Live) -> str:
     text = live.script.read_text(encoding="utf-8")
     if "dtype='float64'" in text or 'dtype="float64"' in text:
         return "float64, which Keras narrows where it is not the default type"
-    read = re.findall(r"^x\d+ = .*\"(u?int\d+|bool)\"\)", text, re.M)
+    read = re.findall(r"^x\d+ = .*\"(u?int\d+)\"\)", text, re.M)
     if read and live.layer_kind not in (*OF_IDS, *OF_IMAGES):
         return "integers, where floats are documented"
     return ""

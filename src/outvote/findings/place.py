@@ -67,6 +67,7 @@ def place_of(
     other = _other(targets, seen, wrong, accused)
     guilty = _first_apart(pool, other, calls, types=seen.kind == "shape")
     guilty = guilty or _first_narrow(pool, accused, calls)
+    guilty = guilty or _first_apart(pool, other, calls, types=True)  # whose type spoils the rest
     if guilty is None and len(calls) == 1 and wrong:
         (guilty,) = calls
     if guilty is None:
