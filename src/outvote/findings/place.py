@@ -71,7 +71,7 @@ def place_of(
     if guilty is None and len(calls) == 1 and wrong:
         (guilty,) = calls
     if guilty is None:
-        return Whereabouts(unknown=_ALIKE if calls else "")
+        return Whereabouts(unknown=_ALIKE if calls and other else "")
     return Whereabouts(GuiltyPlace(guilty.function, guilty.file, guilty.line, _told(guilty)))
 
 
