@@ -209,8 +209,8 @@ class Examiner:
         layer = small.specimen.last
         wrong = [n for n in verdict.wrong if n in self.targets]
         accused = wrong[0] if wrong and verdict.triage in ("bug", "difference") else None
-        if finding.accused in wrong:
-            accused = finding.accused
+        if finding.accused in wrong and len({self._cause(n, finding) for n in wrong}) == 1:
+            accused = finding.accused  # of several libraries the first, so that they are told once
         if accused is None and verdict.triage == "bug":
             verdict = replace(verdict, triage="unknown", wrong=())
         kind = seen.kind or finding.kind

@@ -1,24 +1,25 @@
-"""tensorflow fails in Conv3DTranspose layer 'conv3dtranspose_1': InvalidArgumentError: Current CPU implementation does not yet support dilation rates larger than 1. [Op:Conv3DBackpropInputV2]
+"""torch fails in LSTM layer 'lstm_1': AttributeError: 'tuple' object has no attribute 'shape'
 Exits 1 while the bug is there, 0 when it is gone. Needs keras and numpy. Without KERAS_BACKEND in
 the environment it runs every target in a process of its own."""
 import os, subprocess, sys, numpy as np
-TARGETS = {name: {"KERAS_BACKEND": name} for name in ('torch', 'numpy', 'openvino', 'tensorflow')}
-EXPECTED = np.array([[[[[0.0]]]]], "float32")  # by torch, numpy, openvino: what they agree on
+TARGETS = {name: {"KERAS_BACKEND": name} for name in ('tensorflow', 'numpy', 'openvino', 'torch')}
+EXPECTED = np.array([[0.0]], "float32")  # by tensorflow, numpy, openvino: what they agree on
 
 def compute():
     import keras
-    x0 = np.array([[[[[0.0]]]]], "float32")
-    layer = keras.layers.Conv3DTranspose(filters=1, kernel_size=(1, 1, 1), dilation_rate=(1, 1, 2))
-    call = lambda x0: keras.tree.flatten(layer(x0))[0]
-    call(x0)  # creates the weights
-    layer.set_weights([np.float32([[[[[0.0]]]]]), np.float32([0.0])])
+    x0 = np.array([[[0.0]]], "float32")
+    x1 = np.array([[False]], "bool")
+    layer = keras.layers.LSTM(go_backwards=True, unroll=True, units=1)
+    call = lambda x0, x1: keras.tree.flatten(layer(x0, mask=x1))[0]
+    call(x0, x1)  # creates the weights
+    layer.set_weights([np.float32([[0.0, 0.0, 0.0, 0.0]]), np.float32([[0.0, 0.0, 0.0, 0.0]]), np.float32([0.0, 0.0, 0.0, 0.0])])
     if keras.backend.backend() == "openvino":
         import openvino as ov, openvino.opset15 as opset; from keras.src.backend.openvino import core
-        given = [opset.parameter(list(x.shape), core.OPENVINO_DTYPES[x.dtype.name]) for x in (x0,)]
+        given = [opset.parameter(list(x.shape), core.OPENVINO_DTYPES[x.dtype.name]) for x in (x0, x1)]
         node = call(*[core.OpenVINOKerasTensor(p.output(0)) for p in given]).output
         graph = ov.compile_model(ov.Model([node], given), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-        return np.array(graph([x0,])[0])
-    tensors = [keras.ops.convert_to_tensor(x) for x in (x0,)]
+        return np.array(graph([x0, x1])[0])
+    tensors = [keras.ops.convert_to_tensor(x) for x in (x0, x1)]
     return np.asarray(keras.ops.convert_to_numpy(call(*tensors)))
 
 def judge(y):
