@@ -1,8 +1,9 @@
 """Which lines of a library's own Python a request runs, in workers that are asked to tell.
 
 Python's tracing slows all code down, about twofold on 3.11. So functions get other code, compiled
-from their source with a mark wherever statements begin that run together: a byte is set. Modules stay as they were imported, and so do lines in tracebacks; what runs while a module
-is imported has no mark. A line behind one that raises is taken for reached.
+from their source with a mark wherever statements begin that run together: a byte is set. Modules
+stay as they were imported, and so do lines in tracebacks; what runs while a module is imported has
+no mark. A line behind one that raises is taken for reached.
 """
 
 from __future__ import annotations
