@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -204,7 +204,8 @@ def in_pool(pool: Pool) -> Work:
 
     @contextmanager
     def work(job: FuzzJob, store: Store, out: Path, ready: Any) -> Iterator[Crews]:
-        yield OneCrew(job, pool, out, store.tell)
+        with closing(OneCrew(job, pool, out, store.tell)) as crews:
+            yield crews
 
     return work
 

@@ -29,8 +29,10 @@ from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.fleet.address import Address
 from outvote.fleet.cluster import QUIET
+from outvote.store import facts
 from outvote.store.store import Store
 from test_bisect import Index
+from test_bulk import PACK, targets_with
 from test_fleet import lasting
 from test_fuzz_fake import count_of
 
@@ -49,8 +51,12 @@ def job_of(model: Path, data: Path, mutants: int, **more: Any) -> FuzzJob:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Any]:
-    """A head that says it has a GPU, and a node beside it, with room for a crew each."""
+    """A head that says it has a GPU, and a node beside it, with room for a crew each.
+
+    Their processes know the toy dialect.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OUTVOTE_DIALECTS", str(Path(__file__).parent / "dialects"))
         for name, value in QUIET.items():
             patch.setenv(name, value)
         from ray.cluster_utils import Cluster
@@ -114,6 +120,38 @@ def test_crews_and_nodes_die_and_join_and_every_mutant_is_there_once(
     assert lasting(tmp_path / "one") == lasting(tmp_path / "many")
 
 
+@pytest.mark.usefixtures("toy_dialect")
+def test_cases_in_bulk_are_shared_out_and_none_is_tried_twice(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who found something is shot, so another crew meets it again, and confirms it."""
+    monkeypatch.setattr("outvote.campaign.sift._STRETCH", 2 * PACK)
+    shot: set[int] = set()
+    at_work: set[int] = set()
+
+    def watch(progress: Progress) -> None:
+        crews = processes(psutil.Process(), "ray::CrewHost")
+        at_work.add(len(crews))
+        if progress.tested >= 6 * PACK and not shot:
+            for crew in crews:
+                shot.add(crew.pid)
+                os.kill(crew.pid, signal.SIGKILL)
+
+    targets = targets_with("Softmax")
+    settings: dict[str, Any] = {"jobs": ROOM, "memory_limit": MEMORY}
+    job = FuzzJob((), tuple(targets.values()), budget=Budget(mutants=12 * PACK), **settings)
+    work = on_cluster(Address(head=cluster.address), ())
+    result = start(job, tmp_path, watch, work=work)
+    assert (len(shot), max(at_work)) == (2, 2)
+    with closing(Store(tmp_path, create=False)) as store:
+        *open_ones, (behind, _) = store.fact(facts.SIFTED_LEFT)
+    left = sum(end - at for at, end in open_ones)
+    assert result["tested"] == result["valid"] == behind - left
+    (finding,) = result["findings"]
+    assert finding["evidence"]["shown_again"] == 1
+    assert finding["count"] > 50
+
+
 def test_stopped_there_killed_there_and_ended_here(
     cluster: Any, fake_model: Path, fake_data: Path, tmp_path: Path
 ) -> None:
@@ -155,8 +193,12 @@ def test_stopped_there_killed_there_and_ended_here(
 def test_a_check_on_nodes_says_what_it_says_here(
     fake_model: Path, fake_data: Path, tmp_path: Path, cluster: Any
 ) -> None:
-    """Weights, inputs and the proof's model travel; a host that is shot is replaced."""
+    """Weights, inputs and the proof's model travel; a host that is shot is replaced.
+
+    The target that wants a GPU gets the one of the cluster, the other one none.
+    """
     stages: list[str] = []
+    gpus: set[str] = set()
 
     class Shooting(Nobody):
         """A View of a terminal in which somebody shoots when the inputs are about to run."""
@@ -164,11 +206,13 @@ def test_a_check_on_nodes_says_what_it_says_here(
         def watch(self, text: str, pool: Any, names: Any) -> AbstractContextManager[object]:
             if text.startswith("Running"):
                 stages.append(text)
+                for host in processes(psutil.Process(), "ray::TargetHost"):
+                    gpus.update(p.environ()["CUDA_VISIBLE_DEVICES"] for p in host.children())
                 os.kill(processes(psutil.Process(), "ray::TargetHost")[0].pid, signal.SIGKILL)
             return super().watch(text, pool, names)
 
     def told(view: View, cluster: Address | None, out: Path) -> Any:
-        targets = (fake("a"), fake("bad", "lie:d2"))
+        targets = (fake("a"), replace(fake("bad", "lie:d2"), device="gpu"))
         job = CheckJob(fake_model, targets, data=fake_data, out=out, confirm=1, cluster=cluster)
         (finding,) = run_check(job, view)["findings"]
         keys = ("fingerprint", "targets", "layer", "triage", "distance")
@@ -178,6 +222,7 @@ def test_a_check_on_nodes_says_what_it_says_here(
     there = Address(head=cluster.address)
     assert told(Shooting(), there, tmp_path / "there") == told(UNSEEN, None, tmp_path / "here")
     assert len(stages) == 1
+    assert gpus == {"", "0"}
 
 
 def test_releases_are_tried_side_by_side(

@@ -34,10 +34,9 @@ def memory(*accs: float, rules: dict[str, str] = RULES, seed: int = 0) -> Experi
 
 def test_lemon_prefers_models_that_were_chosen_seldom() -> None:
     """Equations 4 and 5: the chance is 1 / (times chosen + 1), as a share of all."""
-    known = memory(1.0, 1.0, 1.0)
-    for member, chosen in zip(known.members, (0, 1, 4), strict=True):
-        member.chosen = chosen
-    search = lemon.Lemon(known)
+    state = memory(1.0, 1.0, 1.0).state()
+    state["members"] = [[number, 1.0, chosen] for number, chosen in enumerate((0, 1, 4))]
+    search = lemon.Lemon(Experience.restored(state))
     drawn = Counter(search.ask().parent for _ in range(3000))
     shares = np.array([1, 1 / 2, 1 / 5])
     shares /= shares.sum()

@@ -285,7 +285,7 @@ def test_pages_do_not_overlap() -> None:
 
 
 def test_harm_has_an_order_and_takes_new_words() -> None:
-    order = [("bug", "crash"), ("bug", "inconsistency"), ("bug", "a new kind"), ("unknown", "hang"),
+    order = [("bug", "inconsistency"), ("bug", "crash"), ("bug", "a new kind"), ("unknown", "hang"),
              ("difference", "crash"), ("precision", "nan"), ("a new triage", "crash")]  # fmt: skip
     places = [harm(*words) for words in order]
     assert places == sorted(places)
@@ -511,6 +511,25 @@ def test_other_shapes_and_large_outputs_are_told(tmp_path: Path) -> None:
     assert (heat.size, heat.largest) == ((300, 500), 1.0)
 
 
+def test_what_a_type_cannot_hold_is_no_difference() -> None:
+    (shown,) = side_by_side(
+        answers(a=np.array([0.01, 0.2]), b=np.array([0.01, 0.2], "float32")), "b"
+    )
+    assert shown.agree
+    (shown,) = side_by_side(
+        answers(a=np.array([0.01, 0.2]), b=np.array([0.01, 0.3], "float32")), "b"
+    )
+    assert [row["index"] for row in shown.rows if row["cells"][1]["heat"]] == ["1"]
+
+
+def test_outputs_on_which_all_agree_come_last_and_without_a_map() -> None:
+    same, ours, theirs = np.ones(4), np.zeros((2, 2)), np.ones((2, 2))
+    kept = KeptAnswers({"a": (same, ours), "b": (same, theirs)})
+    apart, alike = side_by_side(kept, None)
+    assert (apart.output, apart.agree, len(apart.heats)) == (1, False, 1)
+    assert (alike.output, alike.agree, alike.heats) == (0, True, [])
+
+
 @pytest.mark.parametrize("array", [np.zeros((0, 3)), np.float32(2.0), np.array([1, 2]), [True]])
 def test_unusual_outputs_are_shown(array: Any) -> None:
     (shown,) = side_by_side(answers(a=array, b=array), None)
@@ -531,6 +550,16 @@ def test_a_staircase_ends_at_the_number_of_findings() -> None:
     assert len(steps) < 500
     assert lines.steps([], 5.0) == []
     assert lines.chart("empty", {"x": []}) is None
+
+
+def test_what_grows_is_drawn_from_nothing_to_the_end_in_few_points() -> None:
+    assert lines.totals([[2.0, 7.0], [3.0, 9.0]], 5.0) == [
+        *((0.0, 0.0), (2.0, 7.0), (3.0, 9.0), (3.0, 9.0), (5.0, 9.0))
+    ]
+    many = lines.totals([[float(n), float(n)] for n in range(5000)], 4000.0)
+    assert many[-1] == (4999.0, 4999.0)
+    assert len(many) < 300
+    assert lines.totals([], 5.0) == []
 
 
 # The command

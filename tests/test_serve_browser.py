@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import shutil
+import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,6 +24,7 @@ from chromium import log, text, value, wait
 from outvote.core.events import FindingMet, MutantsTested, Started
 from outvote.findings.known import load_known
 from outvote.store import facts
+from outvote.store.rows import Reached
 from outvote.store.store import Row, Store
 from served import Served, bred, checked, serving
 
@@ -126,9 +131,50 @@ def test_a_campaign_is_followed_while_it_goes_on(
     run_named(browser, "hostile")
     wait(browser, "document.querySelector('.figures dd').textContent == '1'")
     with closing(Store(root / "hostile", create=False)) as store:
+        store.note(facts.LINES, {HOSTILE: 5678})
+        for number in (1, 2):
+            at = 20.0 * number
+            store.reach(Reached(number, HOSTILE, at, {"keras/src/layers.py": [number, 9]}))
         store.tell(MutantsTested(1234, 1200, 1, seconds=60.0, share=0.5, kinds=7, values=9))
     wait(browser, "document.querySelector('.figures dd').textContent == '1,234'")
+    assert "4 of 5,678" in body(browser)
+    assert "Lines of each library" in body(browser)
     assert value(browser, "window.hacked") is None
+
+
+def test_a_campaign_is_paused_stopped_and_continued_from_its_page(
+    browser: Browser,
+    served: Served,
+    root: Path,
+) -> None:
+    command = [sys.executable, "-m", "outvote", "fuzz", str(root / "model.json"), "--data"]
+    command += [str(root / "data.npz"), "--targets", "a,b", "--config", str(root / "outvote.toml")]
+    command += ["--budget", "10m", "--out", str(root / "led"), "--quiet"]
+    begun = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    state = "document.querySelector('.head .badge').textContent"
+
+    def press(name: str, then: str) -> None:
+        # In one go: the page is made anew every second.
+        buttons = "[...document.querySelectorAll('.head button')]"
+        button = f"{buttons}.find(one => one.textContent == {name!r})"
+        wait(browser, f"((one) => one && (one.click(), true))({button})")
+        wait(browser, f"{state} == {then!r}")
+
+    try:
+        go(browser, served)
+        wait(browser, "[...document.querySelectorAll('a')].some(a => a.textContent == 'led')")
+        run_named(browser, "led")
+        wait(browser, f"{state} == 'running'")
+        press("Pause", "paused")
+        press("Go on", "running")
+        press("Stop", "stopped")
+        assert begun.wait(60) == 130, "as by Ctrl-C"
+        press("Continue", "running")
+        assert "outvote fuzz --resume" in text(browser, "command-line")
+        press("Stop", "stopped")
+    finally:
+        begun.kill()
+        shutil.rmtree(root / "led")
 
 
 def test_hostile_names_do_nothing(browser: Browser, served: Served) -> None:
@@ -277,14 +323,29 @@ def test_two_runs_are_compared(browser: Browser, served: Served) -> None:
     assert "liar differs" in browser.find_element(By.ID, "new").text
 
 
+DROP = """
+const dropped = new DataTransfer();
+for (const [name, content] of arguments[0]) {
+  const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+  dropped.items.add(new File([bytes], name));
+}
+const told = { dataTransfer: dropped, bubbles: true, cancelable: true };
+document.getElementById("drop").dispatchEvent(new DragEvent("drop", told));
+"""
+
+
+def contents(path: Path) -> list[str]:
+    """A file as a page can be handed it."""
+    return [path.name, base64.b64encode(path.read_bytes()).decode()]
+
+
 def test_a_dropped_model_is_checked_and_watched(
     browser: Browser,
     served: Served,
     root: Path,
 ) -> None:
     go(browser, served, "models")
-    files = browser.find_element(By.ID, "files")
-    files.send_keys(f"{root / 'model.json'}\n{root / 'data.npz'}")
+    browser.execute_script(DROP, [contents(root / "model.json"), contents(root / "data.npz")])
     wait(browser, "document.querySelectorAll('#given .good').length == 2")
     assert "x (20, 4)" in text(browser, "given")
     chosen = "[...document.querySelectorAll('#choices input:checked')].map(i => i.value)"

@@ -7,7 +7,6 @@ the packs at its own pace, while the next ones are drawn by a process of its own
 from __future__ import annotations
 
 import itertools
-import os
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -117,10 +116,10 @@ class GraphSieve:
         return _Coming(first, drawn, answers)
 
     def _widen(self, inside: Mapping[str, float]) -> None:
-        """A target that takes longer than all others together gets a worker per processor."""
+        """A target that takes longer than all others together gets a worker per place at work."""
         for name, seconds in inside.items():
             if seconds > sum(inside.values()) / 2 and len(inside) > 1:
-                for number in range(2, (os.cpu_count() or 1) + 1):
+                for number in range(2, self._pool.jobs + 1):
                     self._lanes[name].append(_Lane.of(self._pool, name, f"sifts too, {number}"))
 
     def _draw(self, first: int) -> tuple[Array, int]:

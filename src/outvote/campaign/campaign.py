@@ -1,23 +1,24 @@
 """The loop: ask the strategy, have a crew run the mutants, tell the strategy; now and then, look.
 
 A generation is a handful of mutants: all are asked for, run and judged by one crew, then the
-strategy is told of them in order. It is stored in one transaction, together with the strategy's
-state and all its turns so far, of whichever generation: what was asked for and not told yet is
-given out again by whoever goes on. What is odd waits in a docket.
+strategy is told of them in order. It is stored in one transaction, together with all turns of the
+strategy so far, of whichever generation: what was asked for and not told yet is given out again by
+whoever goes on. What is odd waits in a docket.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import astuple, dataclass, replace
+from collections.abc import Callable, Collection, Generator, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
 from outvote.campaign.crews import Brood, Crews, Deadly, OneCrew
+from outvote.campaign.diary import Diary
 from outvote.campaign.docket import Docket, OddCase
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.keeper import Keeper
@@ -32,10 +33,9 @@ from outvote.campaign.sift import Sifter
 from outvote.campaign.totals import Totals
 from outvote.core.errors import UsageError
 from outvote.run.pool import Pool
-from outvote.search.registry import strategy
 from outvote.search.strategy import Choice, Experience, Offspring
 from outvote.store import facts
-from outvote.store.rows import ASKED, LOOKED, TOLD, VAIN, Birth, Turn
+from outvote.store.rows import ASKED, LOOKED, VAIN, Birth, Turn
 from outvote.store.store import Row, Store
 from outvote.store.strongest import Strongest
 
@@ -52,7 +52,8 @@ def run_campaign(
     onlooker: Onlooker = lambda progress: None,
 ) -> bool:
     """Begin a campaign here or go on with it; False when the user stopped it."""
-    return Campaign(job, store, OneCrew(job, pool, out, store.tell)).run(onlooker)
+    with closing(OneCrew(job, pool, out, store.tell)) as crews:
+        return Campaign(job, store, crews).run(onlooker)
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,6 @@ class Campaign:
         self._keeper = Keeper(store, lambda: self._totals.seconds)
         self._docket = Docket(store, self._keeper, self._totals)
         self._lines = Lines(store)
-        self._turns: list[Turn] = []  # that are not stored yet
         self._last = 0  # number of those that are stored
         self._under_way = 0  # mutants that crews were asked for
         self._as_told: dict[int, Offspring] = {}  # where a record says what the strategy was told
@@ -91,7 +91,7 @@ class Campaign:
             self._begin(opening)
         rows, unanswered = store.rows(), store.unanswered()
         self._births = store.births()
-        self._strategy = strategy(job.strategy, Experience.restored(store.fact(facts.STATE)))
+        self._diary = Diary(store, job.strategy)
         self._strongest = Strongest.restored(store.fact(facts.STRONGEST))
         self._accs = {row.number: row.acc or 0.0 for row in rows if row.rule is None}
         taken = [row.number for row in rows] + [turn.birth.number for turn in unanswered]
@@ -100,30 +100,27 @@ class Campaign:
         self._again = deque(_asked_in(turn) for turn in unanswered)
         self._waited = [self._births[number] for number in store.fact(facts.WAITING)]
         self._alike = store.fact(facts.ALIKE)  # numbers of what looks like those
-        # In bulk there is no strategy to tell: cases are drawn and looked into here.
-        self._sifter = (
-            Sifter(crews.crew, store, self._totals, self._keeper)
-            if job.in_bulk and isinstance(crews, OneCrew)
-            else None
-        )
+        # In bulk there is no strategy to tell: the dialect draws all cases.
+        self._sifter = Sifter(crews, store, self._totals, self._keeper) if job.in_bulk else None
+        self._watch: Callable[[], None] = lambda: None
         self._totals.started()
 
     def run(self, onlooker: Onlooker = lambda progress: None) -> bool:
         """Go on until the budget is spent; False when the user stopped it."""
+        self._watch = lambda: onlooker(self._progress())
         try:
-            onlooker(self._progress())
-            while self._sifted() if self._sifter else self._crews.finish_one(self._brood):
-                onlooker(self._progress())
-            self._finish(lambda: onlooker(self._progress()))
+            self._watch()
+            while self._crews.finish_one(self._brood):
+                self._watch()
+            self._finish()
             self._keep_told(self._crews.drifts(self._store.samples()))
             self._confirm()
         except KeyboardInterrupt:
             self._store.note(facts.INTERRUPTED, True)
+            self._diary.close()
             self._keep_told(self._crews.growths(self._store.samples()))
             return False
-        finally:
-            if self._sifter is not None:
-                self._sifter.close()
+        self._diary.close()
         self._store.note(facts.INTERRUPTED, False)
         self._totals.note(self._crews.standing)
         return True
@@ -144,15 +141,14 @@ class Campaign:
             for report in opening.initial:
                 new = self._lines.new_in(report.lines)
                 self._add(replace(report, lines=new), joined=True)
-            self._note(state, strongest)
+            self._store.note(facts.STATE, state)
+            self._store.note(facts.STATE_TURN, 0)
+            self._note(strongest)
 
-    def _sifted(self) -> bool:
-        """A slice of new cases, in bulk; False when the budget is spent."""
-        if self._sifter is None or self._share() >= 1.0:
-            return False
+    def _goes_on(self) -> bool:
+        """Whether there is more to do, after the pause that somebody may have asked for."""
         self._totals.rest()
-        self._sifter.generation()
-        return True
+        return self._share() < 1.0
 
     def _brood(self) -> Brood | None:
         """The next generation; None where what is under way spends the budget."""
@@ -160,9 +156,10 @@ class Campaign:
             return self._scripts.pop() if self._scripts else None
         if self._waited:
             return self._recalled()
-        if self._share() >= 1.0:
+        if not self._goes_on():
             return None
-        self._totals.rest()
+        if self._sifter is not None:
+            return self._sifter.brood(self._goes_on, self._watch)
         size = self._job.generation
         if self._job.budget.mutants is not None:
             left = self._job.budget.mutants - self._totals.tested - self._under_way
@@ -228,13 +225,13 @@ class Campaign:
         with suppress(Deadly):
             (report,) = yield self._of_births(Look, [one.case.birth])
         self._docket.looks += time.monotonic() - began
-        self._turns.append(Turn(LOOKED, one.case.birth))
+        self._diary.add(LOOKED, one.case.birth)
         with self._store.transaction():
             self._docket.looked(one, report)
-            # Turns of generations under way are stored with it, so the strategy that took them is.
-            self._note(self._strategy.state(), self._strongest)
+            self._diary.note()
+            self._note(self._strongest)
 
-    def _finish(self, onlooker: Callable[[], None]) -> None:
+    def _finish(self) -> None:
         """The budget is spent: look into what waits; all of it, where no time was set."""
         ended, timed = time.monotonic(), self._job.budget.seconds is not None
 
@@ -245,7 +242,7 @@ class Campaign:
             return None if one is None else self._look(one)
 
         while self._crews.finish_one(more):
-            onlooker()
+            self._watch()
         self._totals.looking_after += time.monotonic() - ended
         with self._store.transaction():
             self._totals.note(self._crews.standing)
@@ -318,16 +315,15 @@ class Campaign:
         """What was asked for and never told, first; then what the strategy wants."""
         if self._again:
             return self._again.popleft()
-        choice = self._strategy.ask()
+        choice = self._diary.strategy.ask()
         birth = Birth(self._numbers.take(), choice.parent, choice.rule, self._job.seed)
-        asked = AskedBirth(choice, birth)
-        self._turns.append(asked.turn(ASKED))
-        return asked
+        self._diary.asked(choice, birth)
+        return AskedBirth(choice, birth)
 
     def _tell_vain(self, asked: AskedBirth) -> None:
         """Its rule does not apply: the number is free again."""
-        self._strategy.tell(asked.choice, Offspring(None))
-        self._turns.append(asked.turn(VAIN))
+        self._diary.strategy.tell(asked.choice, Offspring(None))
+        self._diary.add(VAIN, asked.birth, asked.choice.by)
         self._numbers.give_back(asked.birth.number)
 
     def _keep(self, bred: Sequence[AskedBirth], reports: Sequence[Report]) -> list[int]:
@@ -337,7 +333,8 @@ class Campaign:
         with self._store.transaction():
             for report, joins in told:
                 self._add(report, joins)
-            self._note(self._strategy.state(), self._strongest)
+            self._diary.note()
+            self._note(self._strongest)
         return joined
 
     def _tell(self, asked: AskedBirth, report: Report) -> tuple[Report, bool]:
@@ -351,8 +348,8 @@ class Campaign:
             taken = self._docket.add(OddCase(report.odd, asked.birth, report.repeatable))
             report, is_new = report.showing(taken.again), taken.is_new
         offspring = self._as_told.pop(row.number, None) or self._offspring(report, is_new)
-        joined = self._strategy.tell(asked.choice, offspring)
-        self._turns.append(asked.turn(TOLD, astuple(offspring)))
+        joined = self._diary.strategy.tell(asked.choice, offspring)
+        self._diary.told(asked.choice, asked.birth, offspring)
         if joined:
             self._births[row.number] = asked.birth
         if report.mad:
@@ -381,19 +378,16 @@ class Campaign:
         self._lines.keep(row.number, row.at, report.lines)
         self._last = max(self._last, row.number)
 
-    def _note(self, state: Mapping[str, object], strongest: Strongest) -> None:
+    def _note(self, strongest: Strongest) -> None:
         """Where the campaign stands, in the transaction that is open."""
-        self._store.record(self._turns)
-        self._turns = []
         self._docket.note()
-        self._store.note(facts.STATE, state)
         self._store.note(facts.STRONGEST, strongest.state())
         self._totals.note(self._crews.standing)
 
     def _confirm(self) -> None:
         """Every finding that is not confirmed yet again, in fresh workers."""
         began = self._totals.seconds
-        if self._job.confirm and self._sifter is None:
+        if self._job.confirm:
             self._find_again()
         for told in self._crews.confirm(self._job.confirm) if self._job.confirm else ():
             self._keeper.retell(told)
@@ -406,18 +400,21 @@ class Campaign:
         """What no crew has at hand, because who found it is gone, is met by another first."""
         births, at_hand = self._store.births(), self._crews.at_hand
         lost = [
-            births[seen.first]
+            seen
             for seen in self._store.findings()
             if (seen.data.get("evidence") or {"shown_again": 0})["shown_again"] is None
             and seen.fingerprint not in at_hand
-            and seen.first in births
         ]
 
         def look(birth: Birth) -> Brood:
             with suppress(Deadly):
                 yield self._of_births(Look, [birth])
 
-        while self._crews.finish_one(lambda: look(lost.pop()) if lost else None):
+        if self._sifter is not None:
+            looks = self._sifter.find_again({seen.fingerprint for seen in lost})
+        else:
+            looks = [look(births[seen.first]) for seen in lost if seen.first in births]
+        while self._crews.finish_one(lambda: looks.pop() if looks else None):
             pass
 
     def _keep_told(self, found: Collection[ToldFinding]) -> None:
@@ -437,7 +434,7 @@ class Campaign:
 
     def _progress(self) -> Progress:
         totals, keeper = self._totals, self._keeper
-        tallies = self._strategy.state()["tallies"]
+        tallies = self._diary.memory.tallies
         return Progress(
             totals.tested,
             totals.valid,
@@ -445,7 +442,7 @@ class Campaign:
             totals.seconds,
             len(keeper.known),
             totals.best,
-            {name: (used, succeeded) for name, (used, succeeded) in tallies.items()},
+            {name: (tally.used, tally.succeeded) for name, tally in tallies.items()},
             self._share(),
             keeper.last,
             self._covered(),

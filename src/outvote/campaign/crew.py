@@ -18,9 +18,11 @@ from outvote.campaign.report import Opening, Report, Sitting, Standing, ToldFind
 from outvote.campaign.rules import chosen_rules
 from outvote.campaign.seeds import Seed
 from outvote.campaign.trial import Answered, Initial, Mutant, Trial, row_of
+from outvote.campaign.trough import Trough
 from outvote.campaign.turns import who_runs
 from outvote.core.model import Model
 from outvote.core.protocol import LinesReached, Ran
+from outvote.core.sifted import Sifted, SuspectCase
 from outvote.core.target import Run
 from outvote.findings.evidence import write_finding
 from outvote.findings.finding import Finding
@@ -43,10 +45,14 @@ class Crew:
         rules = chosen_rules(job.rules, job.dialect)
         self._family = Family(has.seeds, rules, has.tools)
         self._prober = Prober(job, has.pool, has.runner.names, has.tools)
+        self._trough = Trough(has)
         self._made: dict[int, Trial] = {}  # of the generation that is under way
         self._odd: dict[int, Trial] = {}  # what waits for a look
         self._making = 0.0  # seconds
         self._measures = False
+
+    def close(self) -> None:
+        self._trough.close()
 
     def opening(self, begun: bool) -> Opening:
         """What this crew is; the seeds themselves, unless the campaign has `begun` with them.
@@ -99,7 +105,16 @@ class Crew:
         if not isinstance(trial, Mutant):
             return None
         (runs,) = self.has.runner.run([trial])
-        return self.looked_into(trial, runs)
+        return self._looked_into(trial, runs)
+
+    def sift(self, first: int) -> Sifted:
+        """Some new cases in bulk, from a number on."""
+        return self._trough.sifted(first)
+
+    def look_at(self, one: SuspectCase, birth: Birth) -> list[Report | None]:
+        """Why targets part on a case out of the sieve; None where it cannot be read."""
+        found = self._trough.run(one, birth)
+        return [None if found is None else self._looked_into(*found)]
 
     def settle(
         self, joined: Collection[int], waiting: Collection[int], sampled: int | None
@@ -177,7 +192,7 @@ class Crew:
         except Lost:
             return None
 
-    def looked_into(self, trial: Mutant, runs: Mapping[str, Run]) -> Report:
+    def _looked_into(self, trial: Mutant, runs: Mapping[str, Run]) -> Report:
         """Why targets part on a mutant, as far as they do."""
         return self._report(trial, trial.looked_into(runs, self.has.lab))
 

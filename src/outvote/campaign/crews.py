@@ -62,6 +62,10 @@ class Crews(Protocol):
     @property
     def standing(self) -> Standing: ...
 
+    def close(self) -> None:
+        """Everybody may leave."""
+        ...
+
 
 class OneCrew:
     """The crew in this process: what it is asked it does at once."""
@@ -103,3 +107,7 @@ class OneCrew:
     @property
     def standing(self) -> Standing:
         return self.crew.standing
+
+    def close(self) -> None:
+        if "crew" in vars(self):  # it was opened
+            self.crew.close()

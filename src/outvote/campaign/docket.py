@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 from outvote.campaign.keeper import Keeper
 from outvote.campaign.novelty import Novelty, Waiting
@@ -108,7 +108,8 @@ class Docket:
             for number in (one.number, *alike):
                 self._store.shows_finding(number)
         led_to = self._novelty.led_to.items()
-        self._store.note(facts.LOOKED_INTO, [[astuple(k), sorted(found)] for k, found in led_to])
+        told = [[[key.family, key.detail], sorted(found)] for key, found in led_to]
+        self._store.note(facts.LOOKED_INTO, told)
 
     @property
     def numbers(self) -> list[int]:

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from outvote.core.sifted import SuspectCase
 from outvote.store.rows import Birth
 from outvote.store.store import Sample
 
@@ -65,6 +66,29 @@ class Look(OfBirths):
 
     def by(self, crew: Crew) -> Any:
         return crew.look(self.births, self.ancestors)
+
+
+@dataclass(frozen=True)
+class Sift:
+    """New cases in bulk, from a number on: about a second's."""
+
+    first: int
+    doing: ClassVar[str] = "sift"
+
+    def by(self, crew: Crew) -> Any:
+        return crew.sift(self.first)
+
+
+@dataclass(frozen=True)
+class LookAt:
+    """Look into a case that came out of a sieve, as the mutant of that birth."""
+
+    case: SuspectCase
+    birth: Birth
+    doing: ClassVar[str] = "look"
+
+    def by(self, crew: Crew) -> Any:
+        return crew.look_at(self.case, self.birth)
 
 
 @dataclass(frozen=True)

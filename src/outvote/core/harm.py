@@ -7,8 +7,8 @@ from typing import Any
 
 # A proven bug before what nobody decides, and that before what is meant or explained.
 _TRIAGES = ("bug", "unknown", "difference", "precision", "unsupported")
-# A process that dies takes everything with it; a slow one only time.
-_KINDS = ("crash", "hang", "nan", "shape", "inconsistency", "performance")
+# Silent wrong numbers are worst: nobody notices (SYMPTOMS of causes.py stand in the same order).
+_KINDS = ("inconsistency", "hang", "nan", "shape", "crash", "illegal", "performance")
 
 
 def harm(triage: str, kind: str) -> int:

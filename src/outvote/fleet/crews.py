@@ -22,8 +22,10 @@ from outvote.campaign.orders import (
     Confirm,
     FindDrifts,
     Look,
+    LookAt,
     OfBirths,
     Order,
+    Sift,
     TryOut,
 )
 from outvote.campaign.report import Opening, Standing, ToldFinding
@@ -71,7 +73,9 @@ class RemoteCrew:
 
     def learn(self, order: Order, answer: Any) -> None:
         """Count what it has run and found."""
-        if isinstance(order, Begin | TryOut | Look):
+        if isinstance(order, Sift):
+            self.tested += answer.tested
+        if isinstance(order, Begin | TryOut | Look | LookAt):
             reports = answer.initial if isinstance(order, Begin) else answer
             self.tested += len(reports) * isinstance(order, TryOut)
             told = [told for report in reports if report is not None for told in report.findings]

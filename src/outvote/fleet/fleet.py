@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from outvote.campaign.job import FuzzJob
-from outvote.core.errors import UsageError
 from outvote.core.target import Target
 from outvote.fleet.address import Address
 from outvote.fleet.cluster import joined
@@ -35,11 +34,6 @@ def crews_on(
     say: Callable[[str], None] = lambda text: None,
 ) -> Iterator[RayCrews]:
     """Crews that are there as long as the block runs; `say` tells the user what they wait for."""
-    if job.in_bulk:
-        raise UsageError(
-            "--cluster is for campaigns from seeds; cases that a dialect draws in bulk run on one "
-            "machine: leave it out, or name a seed"
-        )
     needs = Needs.of(job.targets, job.jobs, job.memory_limit)
     with joined(address, needs) as ray:
         crews = RayCrews(ray, address, needs, job, links, out, note, say)

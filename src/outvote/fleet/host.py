@@ -15,8 +15,10 @@ from outvote.campaign.job import FuzzJob, SeedFile
 from outvote.campaign.orders import Order
 from outvote.campaign.report import Opening, Report, Standing, ToldFinding
 from outvote.core.errors import UsageError
+from outvote.core.sifted import Sifted
 from outvote.core.target import Target
 from outvote.core.version import VERSION
+from outvote.fleet.needs import Needs
 from outvote.fleet.parcels import Parcel, Post, unpacked
 from outvote.run.folder import OwnedFolder
 from outvote.run.local import LocalPool
@@ -87,7 +89,8 @@ class CrewHost:
         job = shipment.unpack(ray.get)
         everyone = (*job.targets, *helpers(job.targets))
         self._folder = OwnedFolder()
-        pool = LocalPool(everyone, limits=job.limits, jobs=job.jobs)
+        jobs = Needs.of(job.targets, job.jobs, None).cpus
+        pool = LocalPool(everyone, limits=job.limits, jobs=jobs)
         self._crew = Crew(equipped(job, pool), self._folder.path, set(known))
         heads = self._crew.has.heads
         return Arrival(platform.node(), {name: head["versions"] for name, head in heads.items()})
@@ -109,6 +112,8 @@ class CrewHost:
 
 def _told_in(answers: Any) -> list[ToldFinding]:
     found: list[ToldFinding] = []
+    if isinstance(answers, Sifted):  # nothing is told of suspects yet
+        return found
     for answer in answers.initial if isinstance(answers, Opening) else answers:
         if isinstance(answer, Report):
             found += answer.findings

@@ -138,6 +138,7 @@ class FleetPool:
         self._hellos: dict[str, Run[Hello]] = {}
         self._locks = {name: threading.Lock() for name in self.targets}
         self._threads = ThreadPoolExecutor(max_workers=_THREADS)
+        self.jobs = _THREADS
         self.restarts = dict.fromkeys(self.targets, 0)
         self.peaks = dict.fromkeys(self.targets, 0)
         self.withdrawn: dict[str, str] = {}  # why a release that a target stands on was yanked

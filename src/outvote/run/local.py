@@ -52,7 +52,8 @@ class LocalPool:
         self._sessions: dict[tuple[str, str], Process] = {}  # (target, session): who holds it
         self._hangs: dict[str, dict[str, Run]] = {}  # by target and request
         self._locks = {name: threading.Lock() for name in self.targets}
-        self._turns = threading.Semaphore(jobs or os.cpu_count() or 1)
+        self.jobs = jobs or os.cpu_count() or 1
+        self._turns = threading.Semaphore(self.jobs)
         # More than there are targets: some may be added. None is made before it is needed.
         self._threads = ThreadPoolExecutor(max_workers=max(_THREADS, len(self.targets)))
         self._nursery = Nursery()

@@ -28,6 +28,7 @@ class Pool(Protocol):
 
     targets: dict[str, Target]
     blobs: BlobStore
+    jobs: int  # workers that may be at work at once
     restarts: dict[str, int]  # how often a worker was replaced
     peaks: dict[str, int]  # bytes that its worker held at most
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from outvote.search.strategy import Choice, Experience, Offspring
 
 NAME = "lemon"
@@ -31,14 +33,9 @@ class Lemon:
 
     def _seed(self) -> int:
         """Roulette wheel on 1 / (times chosen + 1)."""
-        members = self._memory.members
-        scores = [1 / (member.chosen + 1) for member in members]
-        spot = self._memory.rng.random() * sum(scores)
-        for member, score in zip(members, scores, strict=True):
-            spot -= score
-            if spot <= 0:
-                return member.number
-        return members[-1].number
+        members, upto = self._memory.members, np.cumsum(self._memory.odds)
+        place = int(np.searchsorted(upto, self._memory.rng.random() * upto[-1]))
+        return members[min(place, len(members) - 1)].number
 
     def _rule(self) -> str:
         """Accept rule b after a with probability min(1, (1 - p)^(k_b - k_a))."""

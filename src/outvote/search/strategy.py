@@ -8,6 +8,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from outvote.core.arrays import Array
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -80,6 +82,23 @@ class Experience:
     misses: dict[str, int] = field(default_factory=dict)  # strategy → choices in vain, in a row
     lined: dict[str, int] = field(default_factory=dict)  # strategy → mutants with new lines
     varied: list[list[int]] = field(default_factory=list)  # mutants beside the pool, tries left
+    _places: dict[int, int] = field(default_factory=dict, repr=False)  # of members, by number
+    _odds: Array = field(default_factory=lambda: np.ones(64), repr=False)  # of them, and room
+
+    def __post_init__(self) -> None:
+        for place, member in enumerate(self.members):
+            self._place(place, member)
+
+    def _place(self, place: int, member: Member) -> None:
+        if place == len(self._odds):
+            self._odds = np.concatenate([self._odds, np.ones(place)])
+        self._places[member.number] = place
+        self._odds[place] = 1 / (member.chosen + 1)
+
+    @property
+    def odds(self) -> Array:
+        """Of each member to be chosen: 1 / (times chosen + 1), as LEMON has it (equation 4)."""
+        return self._odds[: len(self.members)]
 
     def rules_of(self, group: str) -> list[str]:
         return [name for name in self.tallies if self.groups[name] == group]
@@ -94,8 +113,10 @@ class Experience:
 
     def learn(self, choice: Choice, offspring: Offspring) -> bool:
         """Count a choice that gave a mutant; True when the mutant amplifies (Algorithm 1)."""
-        parent = next(member for member in self.members if member.number == choice.parent)
+        place = self._places[choice.parent]
+        parent = self.members[place]
         parent.chosen += 1
+        self._odds[place] = 1 / (parent.chosen + 1)
         amplified = offspring.acc is not None and offspring.acc >= parent.acc
         tally = self.tallies[choice.rule]
         tally.used += 1
@@ -107,7 +128,9 @@ class Experience:
         """Take a mutant into the pool, if it may breed."""
         if offspring.child is None or offspring.acc is None or not offspring.breeds:
             return False
-        self.members.append(Member(offspring.child, offspring.acc))
+        member = Member(offspring.child, offspring.acc)
+        self._place(len(self.members), member)
+        self.members.append(member)
         return True
 
     def state(self) -> dict[str, Any]:

@@ -33,12 +33,20 @@ CREATE INDEX merged_by_harm ON merged (harm, count DESC, fingerprint);
 CREATE INDEX merged_by_time ON merged (first DESC, fingerprint);
 CREATE TABLE known (fingerprint TEXT PRIMARY KEY) WITHOUT ROWID;
 """
+# What was met again is changed where it stands: a row that is replaced moves to the end of its
+# table, and leaves pages behind that are half empty.
+_CHANGE = ", ".join(
+    f"{name} = excluded.{name}"
+    for name in (column.split()[0] for column in _COLUMNS.split(","))
+    if name not in ("place", "fingerprint")
+)
 # Of several folders the one that met it first tells it.
-_MERGE = """
-INSERT OR REPLACE INTO merged
+_MERGE = f"""
+INSERT INTO merged
 SELECT place, fingerprint, triage, kind, accused, layer, layer_kind, title, distance, sum(count),
     min(first), last, rule, harm, targets, words, count(*)
 FROM causes WHERE fingerprint IN (SELECT value FROM json_each(?)) GROUP BY fingerprint
+ON CONFLICT DO UPDATE SET place = excluded.place, {_CHANGE}
 """
 _SHOWN = (
     "fingerprint, place, triage, kind, accused, layer, layer_kind, title, distance, count, first, "
@@ -110,7 +118,9 @@ class Causes:
         rows = [_row(place, created, finding) for finding in findings]
         marks = ", ".join("?" * len(rows[0])) if rows else ""
         with self._changed():
-            self._db.executemany(f"INSERT OR REPLACE INTO causes VALUES ({marks})", rows)
+            self._db.executemany(
+                f"INSERT INTO causes VALUES ({marks}) ON CONFLICT DO UPDATE SET {_CHANGE}", rows
+            )
             self._db.execute(_MERGE, (json.dumps([row[1] for row in rows]),))
 
     def forget(self, place: str) -> None:

@@ -10,6 +10,7 @@ from outvote.core.events import MutantsTested
 
 WIDTH, HEIGHT = 480, 110
 _SLICES = 60
+_MOST = 200  # points of a line
 
 
 @dataclass(frozen=True)
@@ -54,12 +55,21 @@ def steps(seconds: Sequence[float], end: float) -> list[tuple[float, float]]:
     """How many there were at each second: a staircase that stays small, however many there are."""
     if not seconds:
         return []
-    every = max(1, len(seconds) // 200)
+    every = max(1, len(seconds) // _MOST)
     line = [(0.0, 0.0)]
     for place in range(0, len(seconds), every):
         line += [(seconds[place], float(line[-1][1])), (seconds[place], float(place + 1))]
     last = max(end, seconds[-1])
     return [*line, (last, float(len(seconds)))]
+
+
+def totals(line: Sequence[Sequence[float]], end: float) -> list[tuple[float, float]]:
+    """A number that grows, at some seconds, as a line that stays small and lasts to the end."""
+    if not line:
+        return []
+    step = max(1, len(line) // _MOST)
+    kept = [(at, value) for at, value in (*line[::step], line[-1])]
+    return [(0.0, 0.0), *kept, (max(end, kept[-1][0]), kept[-1][1])]
 
 
 def coverage(points: Sequence[MutantsTested]) -> dict[str, list[tuple[float, float]]]:

@@ -42,13 +42,14 @@ class SideBySide:
     more: int  # numbers that are not shown
     heats: list[Heat]
     others: list[str]  # targets whose output has another shape
+    agree: bool  # on every number
 
 
 def side_by_side(answers: KeptAnswers, accused: str | None) -> list[SideBySide]:
-    """Every output that at least two have, in the same shape."""
+    """Every output that somebody has, those on which all agree last."""
     count = max((len(found) for found in answers.outputs.values()), default=0)
     made = [_output(place, answers, accused) for place in range(count)]
-    return [one for one in made if one is not None]
+    return sorted((one for one in made if one is not None), key=lambda one: one.agree)
 
 
 def _output(place: int, answers: KeptAnswers, accused: str | None) -> SideBySide | None:
@@ -63,17 +64,19 @@ def _output(place: int, answers: KeptAnswers, accused: str | None) -> SideBySide
     alike = {name: array for name, array in given.items() if array.shape == shape}
     others = [f"{n} {given[n].shape}" for n in given if n not in alike]
     if not given[reference].size:
-        return SideBySide(place, shape, list(alike), reference, [], 0, [], others)
+        return SideBySide(place, shape, list(alike), reference, [], 0, [], others, not others)
     away = {
         name: _away(array, alike[reference]) for name, array in alike.items() if name != reference
     }
     scale = max((_largest(far) for far in away.values()), default=0.0)
-    drawn = away if given[reference].size > 1 else {}  # of one number there is no map
+    agree = not any(far.any() for far in away.values())
+    drawn = away if given[reference].size > 1 and not agree else {}  # of one number there is no map
     return SideBySide(
         *(place, shape, list(alike), reference, _rows(alike, reference, away, scale)),
         max(0, given[reference].size - _ROWS),
         [_heat(name, far, scale) for name, far in drawn.items()],
         others,
+        agree and not others,
     )
 
 
@@ -82,9 +85,14 @@ def _largest(far: Array) -> float:
 
 
 def _away(array: Array, reference: Array) -> Array:
-    """How far each number is away; infinite where only one side is a number."""
-    a, b = np.float64(array), np.float64(reference)
+    """How far each number is away; infinite where only one side is a number.
+
+    A wider reference is rounded first: that a type cannot hold more digits is no difference.
+    """
     with np.errstate(invalid="ignore", over="ignore"):
+        if array.dtype.kind == "f" and array.dtype.itemsize < reference.dtype.itemsize:
+            reference = reference.astype(array.dtype)
+        a, b = np.float64(array), np.float64(reference)
         far = np.abs(a - b)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     return np.where(same, 0.0, np.where(np.isnan(far), np.inf, far))

@@ -26,6 +26,7 @@ CREATED = Fact("created", "")
 RIVALS: Fact[list[str]] = Fact("rivals", [])  # folders inside, of --compare
 HELLOS: Fact[dict[str, Any]] = Fact("hellos", {})  # what each target is, and said at the start
 STATE: Fact[Any] = Fact("state", None)  # of the strategy; None: the seeds have not run
+STATE_TURN: Fact[int | None] = Fact("state_turn", None)  # the last one in it; None: all are
 STRONGEST: Fact[Any] = Fact("strongest", None)  # LEMON's counting, Strongest.state()
 INTERRUPTED = Fact("interrupted", True)  # until it has ended
 
@@ -46,9 +47,11 @@ ACCEPTED: Fact[dict[str, int]] = Fact("accepted", {})
 # Of each target: how many lines of its library's Python it can be told of, reached or not.
 LINES: Fact[dict[str, int]] = Fact("lines", {})
 
-# Of a campaign in bulk: what was run and compared, and [second, cases until then].
+# Of a campaign in bulk: what was run and compared; [second, cases until then]; stretches of numbers
+# [from, to] that were begun and are not at their end, and the number behind all stretches.
 SIFTED: Fact[dict[str, Any]] = Fact("sifted", {})
 SIFTED_OVER_TIME: Fact[list[list[float]]] = Fact("sifted_over_time", [])
+SIFTED_LEFT: Fact[list[list[Any]]] = Fact("sifted_left", [])
 
 # Odd mutants that nobody has looked into: their numbers, the numbers of others that look like each,
 # and [what they look like, how often]. What was looked into: [its key, findings that it shows].

@@ -324,9 +324,13 @@ class Store:
             values = (turn.what, *vars(turn.birth).values(), turn.by, json.dumps(turn.told))
             self._write("INSERT INTO turns VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", values)
 
-    def turns(self) -> list[Turn]:
-        """All turns of the strategy, so that a campaign can be gone through again."""
-        return self._turns("SELECT * FROM turns ORDER BY turn")
+    def turns(self, after: int = 0) -> list[Turn]:
+        """All turns of the strategy, or those later than one, to be gone through again."""
+        return self._turns("SELECT * FROM turns WHERE turn > ? ORDER BY turn", (after,))
+
+    def last_turn(self) -> int:
+        (last,) = self._db.execute("SELECT coalesce(max(turn), 0) FROM turns").fetchone()
+        return int(last)
 
     def unanswered(self) -> list[Turn]:
         """What the strategy asked for and was not told of."""
@@ -335,8 +339,8 @@ class Store:
             "AND what = 'asked' ORDER BY turn"
         )
 
-    def _turns(self, query: str) -> list[Turn]:
-        found = self._db.execute(query).fetchall()
+    def _turns(self, query: str, values: Sequence[Any] = ()) -> list[Turn]:
+        found = self._db.execute(query, values).fetchall()
         return [Turn(row[1], Birth(*row[2:6]), row[6], tuple(json.loads(row[7]))) for row in found]
 
     def findings(self) -> list[Seen]:

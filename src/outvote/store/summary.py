@@ -110,7 +110,12 @@ def _summary(
 def _split(store: Store, sieve: Mapping[str, Any] | None) -> dict[str, Any]:
     """Where the time went: a campaign in bulk has clocks of its own."""
     if sieve:
-        return {**sieve, "searching": sieve["sifting"], "after": 0.0}
+        together = sieve["sifting"] + sieve["looking"]  # seconds of all crews
+        lasted = max(0.0, _breeding(store) - sieve["confirming"])
+        side_by_side = max(1.0, together / lasted) if lasted else 1.0
+        parts = {"searching": sieve["sifting"], "looking": sieve["looking"]}
+        shared = {name: seconds / side_by_side for name, seconds in parts.items()}
+        return {**sieve, **shared, "after": 0.0}
     return {**_time(store), "after": store.fact(facts.LOOKING_AFTER)}
 
 

@@ -49,8 +49,9 @@ def here(job: FuzzJob, store: Store, out: Path, ready: Ready) -> Iterator[Crews]
     with (
         LocalPool(everyone, limits=job.limits, jobs=job.jobs) as pool,
         positions_noted(store, pool, names),
+        closing(OneCrew(job, pool, out, store.tell)) as crews,
     ):
-        yield OneCrew(job, pool, out, store.tell)
+        yield crews
 
 
 def on_cluster(

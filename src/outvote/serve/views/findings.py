@@ -61,12 +61,15 @@ def shown(desk: Desk, request: Request) -> Response:
     finding = _finding(place, fingerprint)
     folder = place.path / "findings" / fingerprint
     texts = {name: _text(folder / name) for name in _TEXTS}
-    short = _SHORT.search(texts["report.md"])
+    found = _SHORT.search(texts["report.md"])
+    short = found[1] if found and found[1].strip() != texts["repro.py"].strip() else ""
     trouble = []
-    values: dict[str, Any] = {"outputs": [], "pictures": []}
+    values: dict[str, Any] = {"outputs": [], "pictures": [], "silent": []}
     try:
         answers = load_answers(folder)
-        values["outputs"] = side_by_side(answers, finding["accused"]) if answers else []
+        if answers is not None:
+            values["outputs"] = side_by_side(answers, finding["accused"])
+            values["silent"] = [n for n in finding["targets"] if n not in answers.outputs]
         values["pictures"] = _pictures(folder / "inputs.npz")
     except UsageError as error:
         trouble.append(str(error))
@@ -83,7 +86,7 @@ def shown(desk: Desk, request: Request) -> Response:
         folder=folder,
         script=texts["repro.py"],
         issue=texts["report.md"],
-        short=short[1] if short else "",
+        short=short,
         files=[name for name in _FILES if (folder / name).is_file()],
         maps=[finding] if finding.get("localization") else [],
         data=embedded(map_data([finding])) if finding.get("localization") else "",

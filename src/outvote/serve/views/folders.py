@@ -91,10 +91,14 @@ def _campaign(desk: Desk, track: Track, store: Queries) -> dict[str, Any]:
     points = [*track.points, *([now] if now and track.points[-1:] != [now] else [])]
     seconds = desk.shelf.causes.seconds(key, track.created)
     end = now.seconds if now else 0.0
+    reached = store.lines_over_time()
     charts = [
         lines.chart("Cases a minute", {"cases a minute": lines.rates(points)}),
         lines.chart("Findings", {"findings": lines.steps(seconds, end)}),
         lines.chart("Coverage, in parts of what is reached", lines.coverage(points)),
+        lines.chart(
+            "Lines of each library", {name: lines.totals(on, end) for name, on in reached.items()}
+        ),
     ]
     return {
         "charts": [chart for chart in charts if chart is not None],
@@ -118,9 +122,20 @@ def _campaign(desk: Desk, track: Track, store: Queries) -> dict[str, Any]:
         "kinds": now.kinds if now else 0,
         "drawable": len(store.fact(facts.DRAWABLE)),
         "values": now.values if now else 0,
+        "lines": _lines(reached, store.fact(facts.LINES)),
         "newest": store.newest(8),
         "resume": shlex.join(["outvote", *_resumption(track, store)]),
     }
+
+
+def _lines(
+    reached: Mapping[str, list[list[float]]], known: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """How many lines of its library's own Python each target has been through, of how many."""
+    return [
+        {"target": name, "reached": int(line[-1][1]), "known": known.get(name, 0)}
+        for name, line in reached.items()
+    ]
 
 
 _DEEDS = {  # what a crew of a cluster is asked to do, as the driver notes it
@@ -130,6 +145,7 @@ _DEEDS = {  # what a crew of a cluster is asked to do, as the driver notes it
     "opening": "runs the seeds",
     "make": "makes",
     "attempt": "runs",
+    "sift": "runs new cases",
     "look": "looks into",
     "settle": "tidies up after a generation",
 }
