@@ -284,6 +284,27 @@ def test_pages_do_not_overlap() -> None:
     assert len(pages[0].rows) == PAGE
 
 
+@pytest.mark.slow
+def test_the_table_does_not_grow_with_what_is_met_again() -> None:
+    table = Causes()
+
+    def met(place: int, count: int) -> ShortFinding:
+        return found(f"{place * 2654435761 % (1 << 48):012x}", count=count, last_at=float(count))
+
+    def pages() -> int:
+        (count,) = table._db.execute("PRAGMA page_count").fetchone()
+        return int(count)
+
+    table.put("here", 0.0, [met(n, 1) for n in range(1500)])
+    before = pages()
+    for count in range(2, 4):
+        for place in range(0, 1500, 60):
+            table.put("here", 0.0, [met(n, count) for n in range(place, place + 60, 2)])
+    assert pages() < 1.2 * before
+    (first, *_) = table.find(Filter(sort="times")).rows
+    assert first["count"] == 3
+
+
 def test_harm_has_an_order_and_takes_new_words() -> None:
     order = [("bug", "inconsistency"), ("bug", "crash"), ("bug", "a new kind"), ("unknown", "hang"),
              ("difference", "crash"), ("precision", "nan"), ("a new triage", "crash")]  # fmt: skip
