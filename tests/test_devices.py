@@ -159,6 +159,27 @@ def test_the_same_code_of_programs_on_a_gpu_that_is_played(tmp_path: Path) -> No
     assert said == [{}, {"device": "cuda", "products": "tf32"}, {"device": "cuda"}]
 
 
+@pytest.mark.frameworks
+def test_a_view_holds_where_the_gpu_gives_tensors_other_strides(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import torch
+
+    from outvote.dialects.torch_export.workers.shared.gpu import OnGpu
+
+    class Flat(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
+            return (x.view(2, 12),)
+
+    monkeypatch.setenv("OUTVOTE_GPU", "cpu")
+    x = torch.arange(24.0).reshape(4, 3, 2).permute(2, 1, 0)
+    exported = torch.export.export(Flat(), (x.contiguous(),)).module()
+    with pytest.raises(RuntimeError, match="view size is not compatible"):
+        exported(x)
+    (found,) = OnGpu("cuda", None).load(exported, (x,))(x)
+    assert torch.equal(found, x.reshape(2, 12))
+
+
 MODEL = """
 x = keras.Input((6, 6, 2))
 y = layers.Conv2D(3, 3, name="conv")(x)

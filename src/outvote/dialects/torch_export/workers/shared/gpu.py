@@ -42,8 +42,14 @@ class OnGpu:
 
 
 def _placed(module: Any, device: Any) -> Any:
-    """The module there, with what makes tensors of nothing: a program names the device for it."""
+    """The module there, with what makes tensors of nothing: a program names the device for it.
+
+    A view fits the strides that tensors had where the program was exported; kernels of the GPU may
+    give others, so that it becomes a reshape, which a program exported there would have.
+    """
     for node in module.graph.nodes:
+        if node.target is torch.ops.aten.view.default:
+            node.target = torch.ops.aten.reshape.default
         schema = getattr(node.target, "_schema", None)
         if schema is not None and any(item.name == _DEVICE for item in schema.arguments):
             node.kwargs = {**node.kwargs, _DEVICE: device}
