@@ -360,6 +360,24 @@ BORDERS: list[tuple[str, Case, str, Case]] = [
         Case([1.0], {**MORE, "c": [2.0]}, **UNKNOWN),
     ),
     (
+        "wrong",  # three answers: what the layer's own library means decides
+        Case([1.0], {"maker": [1.0], "a": [2.0], "c": [3.0]}, wide={"maker": [1.0]}, **UNKNOWN),
+        "undecided",  # none of the three says what the layer means
+        Case([1.0], {"torch": [1.0], "a": [2.0], "c": [3.0]}, wide={"torch": [1.0]}, **UNKNOWN),
+    ),
+    (
+        "wrong",
+        Case([1.0], {"maker": [1.0], "a": [2.0], "c": [3.0]}, wide={"maker": [1.0]}, **UNKNOWN),
+        "undecided",  # it gives something else in float64
+        Case([1.0], {"maker": [1.0], "a": [2.0], "c": [3.0]}, wide={"maker": [9.0]}, **UNKNOWN),
+    ),
+    (
+        "wrong",
+        Case([1.0], {"maker": [1.0], "a": [2.0], "c": [3.0]}, wide={"maker": [1.0]}, **UNKNOWN),
+        "undecided",  # of two answers either may be the wrong one
+        Case([1.0], {"maker": [1.0], "a": [2.0]}, wide={"maker": [1.0]}, **UNKNOWN),
+    ),
+    (
         "meant-nan",
         Case([1.0], {**MORE, "maker": [np.nan]}, wide={"maker": [np.nan]}, **UNKNOWN),
         "outvoted",  # in float64 it is a number
@@ -633,3 +651,13 @@ def test_rows_of_the_whole_graph(facts: WholeGraph, row: str) -> None:
 def test_a_whole_graph_may_not_be_off_by_more_than_its_own_noise_allows() -> None:
     """Three thousandths are no rounding where the noise is 1e-7, whatever a model may differ by."""
     assert first(WHOLE_GRAPH, whole(distance=3e-3, explained=1e-6)).triage == "bug"
+
+
+def test_of_three_answers_those_that_are_not_what_the_layer_means_are_accused(
+    tmp_path: Path,
+) -> None:
+    given = {"maker": [1.0], "a": [2.0], "c": [3.0]}
+    case = Case([1.0], given, wide={"maker": [1.0]}, moved=[[1.0]], **UNKNOWN)
+    found = case.verdict(tmp_path)
+    assert found.wrong == ("a", "c")
+    assert "maker in float64, whose library defines this layer" in found.reason
