@@ -55,11 +55,12 @@ def main() -> None:
         LocalPool(everyone.values(), jobs=2 * len(names) + 1) as pool,
         GraphSieve(pool, names, READER, wanted) as sieve,
     ):
-        done = measure(sieve, names, options.seconds)
+        done, _ = measure(sieve, names, options.seconds)
         limit(pool, names, done[: max(1, 512 // options.pack)])
 
 
-def measure(sieve: GraphSieve, names: list[str], seconds: float) -> list[SievedPack]:
+def measure(sieve: GraphSieve, names: list[str], seconds: float) -> tuple[list[SievedPack], float]:
+    """What came of the packs of so many seconds, and graphs a minute."""
     packs = sieve.packs()
     next(packs)  # imports and first runs are not what is measured
     began, cpu = time.monotonic(), os.times()
@@ -86,7 +87,7 @@ def measure(sieve: GraphSieve, names: list[str], seconds: float) -> list[SievedP
         counted = sum((pack.outcomes[name] for pack in done), Counter[str]())
         told = ", ".join(f"{word} {count / tested:.1%}" for word, count in counted.most_common())
         print(f"  {name}: {told}")
-    return done
+    return done, 60 * tested / took
 
 
 def limit(pool: Pool, names: Sequence[str], packs: Sequence[SievedPack]) -> None:

@@ -3,6 +3,7 @@
     python benchmarks/torch_faults.py                        # every fault
     python benchmarks/torch_faults.py --only relu_leaks,gelu_is_relu
     python benchmarks/torch_faults.py --family quantiser
+    python benchmarks/torch_faults.py --shard 1/4           # every fourth, for four processes
 
 The faults are in torch_fault_rows.py. Each is planted in one target beside the released ones, and
 exposed by `check` on a small network. Printed for each: found, whether it is the accused, whether
@@ -169,9 +170,11 @@ def main() -> int:
     )
     parser.add_argument("--only", help="names of faults, with commas between")
     parser.add_argument("--family", help="faults of one family")
+    parser.add_argument("--shard", default="1/1", metavar="I/N", help="the I-th of N parts")
     parser.add_argument("--out", type=Path, help="keep findings there")
     options = parser.parse_args()
-    chosen = _chosen(options.only, options.family)
+    part, parts = map(int, options.shard.split("/"))
+    chosen = _chosen(options.only, options.family)[part - 1 :: parts]
     absent = [fault.target for fault in chosen if fault not in installed(chosen)]
     if absent:
         raise SystemExit(

@@ -12,7 +12,9 @@ from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.core.protocol import RunModel
 from outvote.dialects.torch_export.targets import BUILT_IN, probe
+from outvote.run.local import LocalPool
 from outvote.run.pool import Pool
+from outvote.targets.environments.provide import provide
 from test_ground_truth import WORD, told
 from torch_programs import archive
 
@@ -41,3 +43,31 @@ def test_a_program_is_compiled(program_pool: Pool) -> None:
     run = program_pool.ask(name, request)
     assert run.ok, told(WORD, [name, run.message])
     np.testing.assert_array_equal(run.reply.outputs.arrays[0], answer)
+
+
+def test_a_program_runs_on_executorch_in_an_environment_of_its_own() -> None:
+    """Which `make classic` builds beside other tests, as those of the classic targets."""
+    model, (x,), answer = probe()
+    with LocalPool(provide((BUILT_IN["executorch:torch"],))) as pool:
+        request = RunModel(model=model, inputs=(pool.blobs.put(x),), batch=1)
+        run = pool.ask("executorch:torch", request)
+    assert run.ok, run.message
+    np.testing.assert_array_equal(run.reply.outputs.arrays[0], answer)
+
+
+def test_decompositions_are_what_computes(tmp_path: Path) -> None:
+    """A decomposition that is planted is run, also where another one calls it."""
+    import torch
+
+    from outvote.dialects.torch_export.workers.modes.decomposed import create
+
+    aten = torch.ops.aten
+    runtime, x = create(tmp_path), torch.tensor([0.5, -0.5])
+    graph = torch.fx.symbolic_trace(lambda x: (aten.mish.default(x), aten.relu.default(x)))
+    released = runtime.load(graph, (x,))(x)
+    for found, asked in zip(released, graph(x), strict=True):
+        torch.testing.assert_close(found, asked)
+    runtime.table[aten.softplus.default] = lambda x, *more: x * 0
+    planted, whole = runtime.load(graph, (x,))(x)
+    assert torch.equal(planted, x * 0)  # mish is x tanh(softplus(x))
+    assert torch.equal(whole, graph(x)[1])
