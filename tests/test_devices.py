@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from onnx_models import convolution_net, saved
@@ -15,7 +16,8 @@ from outvote.commands.check.run import check_in
 from outvote.commands.targets.job import HealthJob
 from outvote.commands.targets.run import health
 from outvote.core.devices import ON_CUDA
-from outvote.core.target import Target
+from outvote.core.protocol import RunModel
+from outvote.core.target import Outcome, Target
 from outvote.dialects.keras.nouns.devices import GPU_MODES, HIGHEST, environment, on_gpu
 from outvote.dialects.keras.targets import BUILT_IN, DEFAULT
 from outvote.dialects.onnx import targets as onnx_targets
@@ -167,17 +169,68 @@ def test_a_view_holds_where_the_gpu_gives_tensors_other_strides(
 
     from outvote.dialects.torch_export.workers.shared.gpu import OnGpu
 
-    class Flat(torch.nn.Module):
-        def forward(self, x: torch.Tensor) -> tuple[torch.Tensor]:
-            return (x.view(2, 12),)
-
     monkeypatch.setenv("OUTVOTE_GPU", "cpu")
     x = torch.arange(24.0).reshape(4, 3, 2).permute(2, 1, 0)
-    exported = torch.export.export(Flat(), (x.contiguous(),)).module()
+    exported = torch.fx.symbolic_trace(lambda x: (torch.ops.aten.view.default(x, [2, 12]),))
     with pytest.raises(RuntimeError, match="view size is not compatible"):
         exported(x)
     (found,) = OnGpu("cuda", None).load(exported, (x,))(x)
     assert torch.equal(found, x.reshape(2, 12))
+
+
+@pytest.mark.frameworks
+def test_a_device_is_told_where_a_program_tells_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    from outvote.dialects.torch_export.workers.shared.gpu import OnGpu
+
+    monkeypatch.setenv("OUTVOTE_GPU", "cpu")
+    aten, elsewhere = torch.ops.aten, torch.device("meta")
+    made = torch.fx.symbolic_trace(
+        lambda x: (
+            aten.to.device(x, elsewhere, torch.float64, False, False),
+            aten.zeros_like.default(x, device=elsewhere),
+        )
+    )
+    x = torch.ones(2)
+    found = OnGpu("cuda", None).load(made, (x,))(x)
+    assert [str(part.device) for part in found] == ["cpu", "cpu"]
+    assert torch.equal(found[0], x.double())
+
+
+LOST = """
+import torch
+from outvote.dialects.torch_export.workers.shared import gpu
+
+def gone(*args):
+    raise RuntimeError("CUDA error: device-side assert triggered")
+
+def relu(x):
+    if x.sum() > 0:
+        gpu.synchronize = gone
+    return gone() if gpu.synchronize is gone else x.clamp(min=0)
+
+held = torch.library.Library("aten", "IMPL")
+held.impl("relu", relu, "CPU")
+"""
+
+
+@pytest.mark.frameworks
+def test_a_process_that_has_lost_the_gpu_is_replaced(tmp_path: Path) -> None:
+    """What runs next is not blamed for what an assertion in a kernel has left behind."""
+    setup = tmp_path / "lost.py"
+    setup.write_text(LOST)
+    target = replace(played("torch:eager:cuda"), setup=setup)
+    model, (x,), _ = torch_targets.probe()
+    with LocalPool([target]) as pool:
+        runs = [
+            pool.ask(target.name, RunModel(model=model, inputs=(pool.blobs.put(given),), batch=1))
+            for given in (x + 5, x - 3)
+        ]
+    assert runs[0].outcome is Outcome.CRASH
+    assert "the GPU is lost to this process" in runs[0].detail + runs[0].message
+    assert runs[1].ok, runs[1].message
+    np.testing.assert_array_equal(runs[1].reply.outputs.arrays[0], np.maximum(x - 3, 0))
 
 
 MODEL = """

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +15,10 @@ from outvote.dialects.torch_export.workers.shared.engine import GraphCompiler, P
 from outvote.worker.devices import is_played, require_gpu
 
 _DEVICE = "device"
+_LOST = 70  # how a process ends that cannot use the GPU any more
+_LACKS = re.compile(
+    r"[Tt]ensor is not supported|not supported (on|for)|to be on (the )?[Cc][Pp][Uu]"
+)
 
 
 class OnGpu:
@@ -32,13 +38,39 @@ class OnGpu:
         program = self._inner.load(there, inputs) if self._inner is not None else there
 
         def run(*tensors: Any) -> Sequence[Any]:
-            found = program(*(tensor.to(self._device) for tensor in tensors))
-            return [part.to("cpu") if isinstance(part, torch.Tensor) else part for part in found]
+            try:
+                found = program(*(tensor.to(self._device) for tensor in tensors))
+                return [p.to("cpu") if isinstance(p, torch.Tensor) else p for p in found]
+            except Exception as error:
+                self._end_if_lost(error)
+                raise
 
         return run
 
+    def _end_if_lost(self, error: Exception) -> None:
+        """After an assertion in a kernel, all that this process does on the GPU fails: it ends.
+
+        So what comes next runs in a new one, and is not blamed for it.
+        """
+        try:
+            synchronize(self._device)
+        except Exception as lost:
+            told = f"the GPU is lost to this process: {lost}, after {type(error).__name__}: {error}"
+            sys.stderr.write(f"{told}\n")
+            sys.stderr.flush()
+            os._exit(_LOST)
+
     def is_gap(self, error: Exception) -> bool:
+        """CUDA lacks a type, a method, or a place for a tensor that must be on the processor."""
+        if _LACKS.search(str(error)):
+            return True
         return self._inner is not None and self._inner.is_gap(error)
+
+
+def synchronize(device: Any) -> None:
+    """Wait for the GPU; an error that has made it unusable is raised again."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
 
 
 def _placed(module: Any, device: Any) -> Any:
@@ -51,8 +83,13 @@ def _placed(module: Any, device: Any) -> Any:
         if node.target is torch.ops.aten.view.default:
             node.target = torch.ops.aten.reshape.default
         schema = getattr(node.target, "_schema", None)
-        if schema is not None and any(item.name == _DEVICE for item in schema.arguments):
-            node.kwargs = {**node.kwargs, _DEVICE: device}
+        named = [item.name for item in schema.arguments] if schema is not None else []
+        if _DEVICE in named:
+            place = named.index(_DEVICE)
+            if place < len(node.args):
+                node.args = (*node.args[:place], device, *node.args[place + 1 :])
+            else:
+                node.kwargs = {**node.kwargs, _DEVICE: device}
     module.recompile()
     return module.to(device)
 
