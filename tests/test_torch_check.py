@@ -150,8 +150,12 @@ def test_why_a_module_cannot_be_exported_is_said_in_plain_words(tmp_path: Path) 
         saved_call(Undecided(), [x], tmp_path / "m")
     with pytest.raises(UsageError, match="exported with its inputs"):
         saved_call(Undecided(), [], tmp_path / "m")
-    with pytest.raises(UsageError, match="takes other inputs than were given"):
+    with pytest.raises(UsageError, match=r"itself fails on these inputs: TypeError.*missing 1 req"):
         saved_call(TwoInputs(), [x], tmp_path / "m")
+    with pytest.raises(UsageError, match="Linear itself fails on these inputs: RuntimeError"):
+        saved_call(nn.Linear(4, 3), [np.ones((2, 4), np.int64)], tmp_path / "m")
+    with pytest.raises(UsageError, match=r"has tensors on meta.*give module.cpu\(\)"):
+        saved_call(nn.Linear(4, 3, device="meta"), [np.ones((2, 4), np.float32)], tmp_path / "m")
     assert saved_call(object(), [x], tmp_path / "m") is None
 
 

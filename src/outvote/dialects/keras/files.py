@@ -84,7 +84,7 @@ def _require_short(path: Path, size: int) -> None:
 
 def saved(live: Any, path: Path) -> Path | None:
     """A live Keras model, saved under that name; None for anything else."""
-    if not hasattr(live, "save"):
+    if not hasattr(live, "save") or type(live).__module__.startswith("torch."):  # TorchScript's
         return None
     file = path.with_suffix(".keras")
     live.save(file)
