@@ -102,8 +102,27 @@ _INDUCTOR = _torch(
 # It takes float64, says float64, and computes in float32.
 _OPENVINO = _converted("openvino", "torch,openvino", capabilities=_READS, feigns=("float64",))
 _ORT = _converted("onnxruntime", "onnxscript", "onnxscript", capabilities=_READS | {"float64"})
+_BY_XNNPACK = frozenset({"compiles", "compiles_slowly"})
 # In an environment of its own: it brings much that nothing else here needs.
-_EXECUTORCH = _converted("executorch", "", capabilities=_READS, requirements=("executorch==1.5.1",))
+_EXECUTORCH = replace(
+    _converted("executorch", "", capabilities=_READS, requirements=("executorch==1.5.1",)),
+    library="xnnpack",
+    costs=_BY_XNNPACK,
+)
+# Its own PyTorch: the one that it brings where nobody says so may be another.
+_LITERT = replace(
+    _converted(
+        "litert",
+        "",
+        capabilities=_READS,
+        requirements=("litert-torch==0.10.0", "torch==2.13.0"),
+        feigns=("float64",),
+    ),
+    library="xnnpack",
+    costs=_BY_XNNPACK,
+    packages=("torch", "litert_torch"),
+    package="litert-torch",
+)
 _TWINS = {
     **{name: replace(_torch(name), worker="twin") for name in FILES},
     "onnx": _ORT,
@@ -130,6 +149,7 @@ BUILT_IN: Mapping[str, Target] = {
         _OPENVINO,
         _ORT,
         _EXECUTORCH,
+        _LITERT,
         *(_twin(name, base) for name, base in _TWINS.items()),
     )
 }
