@@ -2,31 +2,45 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from conftest import fake, joined
+from outvote.bench.bench import Bench
+from outvote.bench.exercise import do
+from outvote.campaign.investigate import Conclusion
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.oracle import judge
 from outvote.campaign.oracles import gradients
+from outvote.campaign.report import Report, Standing
 from outvote.campaign.runner import ModelRun, Runner
 from outvote.campaign.seeds import read_seeds
+from outvote.campaign.totals import Totals
 from outvote.commands.fuzz.run import start
 from outvote.core.blobs import BlobStore
 from outvote.core.errors import UsageError
 from outvote.core.exercises import PartTold, Pull, Update
 from outvote.core.outputs import Outputs
+from outvote.core.target import Outcome, Run
 from outvote.core.train_protocol import ListStages, StagesListed
 from outvote.dialects.keras.stage_cases import VALUES, drawn_stage
 from outvote.dialects.keras.stage_script import stage_script
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.finding import Finding, Stage
+from outvote.judge.compare import Settings
 from outvote.run.pool import Pool
+from outvote.store import facts
+from outvote.store.store import Row, Store
 
 LISTED = StagesListed(
     losses={
@@ -35,6 +49,13 @@ LISTED = StagesListed(
         "Huber": {"delta": 1.0},
         "Hinge": {},
         "CTC": {},
+    },
+    truths={
+        "CategoricalCrossentropy": "alike",
+        "SparseCategoricalCrossentropy": "class",
+        "Huber": "alike",
+        "Hinge": "alike",
+        "CTC": "sequence",
     },
     optimizers={"SGD": {"momentum": 0.0, "clipnorm": None, "clipvalue": None, "use_ema": False}},
     regularizers={"L1": {"l1": 0.01}},
@@ -93,6 +114,26 @@ def test_targets_that_give_no_gradients_are_refused(
         start(job, tmp_path / "out")
 
 
+def test_what_could_not_be_compared_is_a_warning_told_once(tmp_path: Path) -> None:
+    """Of every mutant it is said, and of those in an earlier sitting."""
+    unknown = gradients._unknown(replace(LISTED, truths={"Huber": "alike"}))
+    (sentence,) = unknown.left_out
+    assert "the losses CTC, CategoricalCrossentropy, Hinge, SparseCategorical" in sentence
+    assert gradients._unknown(LISTED) == Conclusion()
+    failed: Run[Any] = Run("a", Outcome.ERROR, message="no module named\n'scipy'")
+    told = unknown + gradients._left_out("training of Dense layers", "a", failed)
+    row = Row(2, 1, 1, "LA", 3, "ok", None, False, 1, 0.0, 0.0)
+    with closing(Store(tmp_path, create=True)) as store:
+        store.note(facts.LEFT_OUT, [sentence])
+        totals = Totals(store)
+        for _ in range(2):
+            totals.count(Report(row, {}, left_out=told.left_out), 0.0)
+        totals.note(Standing())
+        assert store.fact(facts.LEFT_OUT) == sorted(told.left_out)
+        left = store.fact(facts.LEFT_OUT)
+    assert "training of Dense layers are not compared: a says" in left[1]
+
+
 @pytest.mark.parametrize("told", [("jax", "torch"), ("tensorflow",), ()])
 def test_a_target_that_fails_is_in_the_script_where_others_give_an_answer(
     told: tuple[str, ...], tmp_path: Path
@@ -137,6 +178,31 @@ def test_a_layer_that_differs_backward_alone_is_found_and_the_others_are_not(
     bugs = [f for f in told.findings if f.triage == "bug"]
     assert [(f.accused, f.layer and f.layer.name) for f in bugs] == [("halving", "halved")]
     assert {"Adam", "LossScaleOptimizer", "Muon"} <= set(listed.optimizers)
-    assert {"CTC", "Circle", "KLDivergence"} <= set(listed.losses)
+    assert set(listed.truths) == set(listed.losses)  # a new loss may take another form
+    by_class = {kind for kind, form in listed.truths.items() if form == "class"}
+    generalised = "CategoricalGeneralizedCrossEntropy"
+    assert by_class == {"SparseCategoricalCrossentropy", "Circle", generalised}
+    assert [kind for kind, form in listed.truths.items() if form == "sequence"] == ["CTC"]
     assert set(listed.regularizers) == {"L1", "L1L2", "L2", "OrthogonalRegularizer"}
     assert set(listed.constraints) == {"MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm"}
+
+
+@pytest.mark.frameworks
+def test_the_script_of_a_regulariser_runs(real_pool: Pool, tmp_path: Path) -> None:
+    """On torch alone: what it prints is the gradient that the worker gave."""
+    listed = StagesListed(
+        losses={}, truths={}, optimizers={}, regularizers={"L1": {"l1": 0.01}}, constraints={}
+    )
+    case = drawn_stage(listed, real_pool.blobs, np.random.default_rng(0))
+    bench = Bench(real_pool, {"torch": BUILT_IN["torch"]}, Settings())
+    done = do(bench, case.exercise, ["torch"])
+    told = done.told("gradient")
+    stage = Stage("regulariser", "L1", case.exercise, "gradient", told, told["torch"].outputs)
+    finding = Finding("inconsistency", "t", "r", ("torch",), None, "unknown", "keras", stage=stage)
+    text = stage_script(finding, stage, bench.targets, real_pool.blobs, tmp_path)
+    assert text is not None
+    script = tmp_path / "repro.py"
+    script.write_text(text)
+    env = {**os.environ, "KERAS_BACKEND": "torch"}
+    ran = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True)
+    assert ran.stdout.startswith("ok: float32 (4, 3)"), ran.stderr

@@ -8,15 +8,15 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from outvote.judge.slopes import UNKNOWN, Point, Slope, slope_of
-from outvote.judge.tolerance import SLOPE_STEPS
+from outvote.judge.slopes import UNKNOWN, Point, Slope, is_coarse, slope_of
+from outvote.judge.tolerance import PLACE, SLOPE_STEPS
 
 
 def slope(function: Callable[[float], float], x: float) -> Slope:
     base = function(x)
     above = [function(x + h) - base for h in SLOPE_STEPS]
     below = [function(x - h) - base for h in SLOPE_STEPS]
-    return slope_of(SLOPE_STEPS, above, below, abs(base))
+    return slope_of(SLOPE_STEPS, above, below, PLACE["float64"] * abs(base))
 
 
 def sqrt(x: float) -> float:
@@ -99,6 +99,41 @@ def test_a_point_is_clear_where_its_slope_tells_targets_apart() -> None:
 def test_who_is_outside_by_more_than_error_and_rounding_is_wrong() -> None:
     found = point(Slope(0, 1, 0.01), a=-0.019, b=-0.021, c=0.5, d=1.021, e=math.nan, f=1.019)
     assert found.wrong == ("b", "d", "e")
+
+
+def test_a_clipped_border_that_is_near_is_seen_by_the_smallest_steps() -> None:
+    """A loss clips at 1e-7 from 1: at 1 it is flat, though not by most of the steps."""
+    found = slope(lambda p: math.log(min(p, 1 - 1e-7)), 1.0)
+    assert found.holds(0.0, 0.0)
+    assert not found.holds(0.01, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("function", "coarse"),
+    [
+        (lambda x: float(np.tanh(np.float32(x))), True),
+        (math.tanh, False),
+        (lambda x: max(x, 0.5), False),  # flat on one side
+        (lambda x: round(x), False),  # flat
+        (lambda x: math.log(min(max(x, 1e-7), 1.0)), False),
+    ],
+)
+@pytest.mark.parametrize("x", [0.5, 0.3])
+def test_a_function_of_float32_has_no_smaller_steps(
+    function: Callable[[float], float], coarse: bool, x: float
+) -> None:
+    base = function(x)
+    above = [function(x + h) - base for h in SLOPE_STEPS]
+    below = [function(x - h) - base for h in SLOPE_STEPS]
+    assert is_coarse(SLOPE_STEPS, above, below) == coarse
+
+
+def test_a_target_is_held_to_its_own_function_where_that_is_clear() -> None:
+    given = {"a": 1.0, "b": 0.0, "c": 0.0}
+    own = {"a": Slope(1, 1, 0.0), "b": Slope(0, 0, 0.0), "c": Slope(0, 0, 0.3)}
+    found = Point("x", 0, (0,), Slope(1, 1, 0.0), given, 0.01, own)
+    assert found.is_disputed
+    assert found.wrong == ("c",)  # its own is too rough to tell
 
 
 def test_steps_are_exact_beside_most_numbers() -> None:

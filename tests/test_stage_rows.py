@@ -48,13 +48,20 @@ MODEL = Model(
     (Ref("f"),),
     "keras",
 )
+SQUASHED = replace(
+    MODEL, layers=(replace(MODEL.layers[0], config={"name": "f", "activation": "softmax"}),)
+)
 POINT = np.array([[0.5, -0.25, 1.0], [2.0, 0.75, -1.5]], np.float32)
 ONES = np.ones((2, 3), np.float32)
 
 
 @dataclass
 class Desk:
-    """Answers for every target; `narrow` changes what one gives in float32 alone."""
+    """Answers for every target; `narrow` changes what one gives in float32 alone.
+
+    `functions`: of those that compute another one beside the point. `squashed`: what the loss of
+    TensorFlow adds to the gradient where it reads the logits behind an output.
+    """
 
     blobs: BlobStore
     function: Callable[[Array], Array]
@@ -62,6 +69,8 @@ class Desk:
     narrow: Mapping[str, float] = field(default_factory=dict)
     failing: tuple[str, ...] = ()
     narrow_only: tuple[str, ...] = ()  # these fail in float64
+    functions: Mapping[str, Callable[[Array], Array]] = field(default_factory=dict)
+    squashed: float = 0.0
     targets: Mapping[str, Any] = field(default_factory=lambda: TARGETS)
 
     def ask_all(self, names: Iterable[str], request: Any, *more: Any) -> dict[str, Run]:
@@ -81,22 +90,27 @@ class Desk:
         x = np.array(self.blobs.get(request.inputs[0]))
         if x.dtype == np.float64 and name in self.narrow_only:
             raise NotImplementedError
-        cotangent = np.array(self.blobs.get(str(request.cotangents[0])))
+        given = self.blobs.get(str(request.cotangents[0])) if request.cotangents else ONES
+        cotangent, function = np.array(given, x.dtype), self.functions.get(name, self.function)
         with np.errstate(all="ignore"):
-            y, slope = self.function(x).astype(x.dtype), self.given[name](x, cotangent)
+            y, slope = function(x).astype(x.dtype), self.given[name](x, cotangent)
+            if slope is not None and name == "tensorflow" and len(request.model.layers) == 1:
+                slope = slope + x.dtype.type(self.squashed)
             if slope is not None and x.dtype == np.float32:
                 slope = slope * np.float32(1 + self.narrow.get(name, 0.0))
-        beside = tuple(self.beside(x, cotangent, move) for move in request.moves)
+        beside = tuple(self.beside(function, x, cotangent, move) for move in request.moves)
         leaf = Leaf("", 0, "x", slope, "" if slope is None else slope.dtype.name)
         told = Outputs((y,), (y.dtype.name,))
         value = np.sum(y * cotangent)
         return PulledBack(value=value, outputs=told, gradients=(leaf,), beside=beside)
 
-    def beside(self, x: Array, cotangent: Array, move: Move) -> Beside:
+    def beside(
+        self, function: Callable[[Array], Array], x: Array, cotangent: Array, move: Move
+    ) -> Beside:
         moved = x.copy()
         moved[move.index] = move.value
         with np.errstate(all="ignore"):
-            y = self.function(moved)
+            y = function(moved)
         return Beside(np.sum(y * cotangent), Outputs((y,), (y.dtype.name,)))
 
     def update(self, name: str, request: ApplyGradients) -> GradientsApplied:
@@ -119,12 +133,15 @@ def judge(tmp_path: Path) -> Callable[..., StageVerdict]:
         x: Array = POINT,
         update: bool = False,
         whole: bool = False,
+        loss: bool = False,
         **more: Any,
     ) -> StageVerdict:
         given = dict(zip(NAMES, (first, second or first, third or first), strict=True))
         desk = Desk(BlobStore(tmp_path), function, given, **more)
         bench = Bench(cast(Pool, desk), TARGETS, Settings(noise_factor=0.0))
         exercise = Update({"class_name": "sgd"}, (x,), ((x,),)) if update else pull_at(x)
+        if loss:
+            exercise = Pull(SQUASHED, (x,), loss={"class_name": "mse"}, truth=np.zeros_like(x))
         done = do(bench, exercise, list(NAMES))
         part = "weights" if update else "gradient"
         seen = observe(bench, done, part)
@@ -180,6 +197,50 @@ def test_outside_of_them_it_is_a_bug(judge: Judge, third: float) -> None:
     x = np.where(np.arange(6).reshape(2, 3) % 2, POINT, 0).astype(np.float32)
     said = judge(lambda x: np.maximum(x, 0), relu(0.25), third=relu(third), x=x)
     assert (said.triage, said.wrong, said.row) == ("bug", ("torch",), "gradient-wrong")
+
+
+def clipped(x: Array) -> Array:
+    """As the square up to 1, and flat behind: at the border no one-sided derivative is its."""
+    return np.minimum(np.square(x), 1)
+
+
+def flat(x: Array, c: Array) -> Array:
+    return np.where(np.abs(x) < 1, 2 * x * c, 0 * c)
+
+
+def test_two_functions_have_two_derivatives(judge: Judge) -> None:
+    """A loss clips what it is given, another library normalises it first."""
+    said = judge(np.square, square, third=flat, functions={"torch": clipped})
+    assert (said.triage, said.wrong, said.row) == ("difference", (), "gradient-own")
+    assert "for x[1, 0]: tensorflow 4, jax 4, torch 0." in said.reason
+
+
+def test_who_does_not_give_the_derivative_of_its_own_function_is_wrong(judge: Judge) -> None:
+    said = judge(np.square, square, third=lambda x, c: x * c, functions={"torch": clipped})
+    assert (said.triage, said.wrong, said.row) == ("bug", ("torch",), "gradient-wrong")
+    assert "Central differences in float64 on torch give 0 for x[1, 0]" in said.reason
+
+
+def test_a_library_that_computes_in_float32_all_the_same_is_no_fine_instrument(
+    judge: Judge,
+) -> None:
+    """Its smallest steps change nothing: that is no slope of 0."""
+    narrow = {name: lambda x: np.tanh(x.astype(np.float32)).astype(x.dtype) for name in NAMES}
+    said = judge(np.tanh, of_tanh(1), third=of_tanh(2), functions=narrow)
+    assert (said.triage, said.wrong, said.row) == ("bug", ("torch",), "gradient-wrong")
+
+
+def of_tanh(divided_by: float) -> Given:
+    return lambda x, c: (c / np.cosh(x) ** 2 / divided_by).astype(x.dtype)
+
+
+def test_a_loss_that_reads_the_logits_behind_an_output_is_a_class_of_its_own(judge: Judge) -> None:
+    """With a layer between, nobody finds them."""
+    said = judge(np.tanh, square, loss=True, squashed=0.5)
+    assert (said.triage, said.wrong, said.row) == ("difference", (), "loss-of-logits")
+    assert said.reason.startswith("tensorflow computes the loss from the logits")
+    said = judge(np.tanh, square, third=lambda x, c: x * c, loss=True, squashed=0.5)
+    assert said.row != "loss-of-logits"
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
@@ -345,6 +406,26 @@ def test_a_gradient_that_is_exactly_zero_has_the_floor_of_its_case(tmp_path: Pat
     assert seen(1.0, 0.9 * floor) is None
     assert seen(1.0, 1.1 * floor) == "inconsistency"
     assert seen(1e-3, 0.9 * floor) == "inconsistency"
+
+
+@pytest.mark.parametrize(
+    ("left", "kind"), [(PLACE["float32"] / 4, None), (2.0**-13, "inconsistency")]
+)
+def test_what_rounding_leaves_of_terms_that_cancel_is_measured_in_float64(
+    left: float, kind: str | None, tmp_path: Path
+) -> None:
+    """The whole case is zero: terms of a size of 1, of which some places are left."""
+
+    def of_type(places: Mapping[str, float]) -> Given:
+        return lambda x, c: np.full_like(x, places[x.dtype.name])
+
+    nothing = of_type({"float32": 0.0, "float64": 0.0})
+    given = {**dict.fromkeys(NAMES, nothing)}
+    given["jax"] = of_type({"float32": left, "float64": PLACE["float64"] / 4})
+    desk = Desk(BlobStore(tmp_path), np.sign, given)
+    bench = Bench(cast(Pool, desk), TARGETS, Settings(noise_factor=0.0))
+    done = do(bench, pull_at(POINT), list(NAMES))
+    assert observe(bench, done, "gradient").kind == kind
 
 
 def test_every_row_was_met() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,14 @@ from outvote.core.specimen import Specimen
 from outvote.core.target import Outcome, Run
 from outvote.judge.observation import Observation, observed
 from outvote.judge.rounding import Rounding, layer_rounding, model_rounding
-from outvote.judge.tolerance import LAYER_PLACES, base_tolerance, terms_of
+from outvote.judge.tolerance import (
+    LAYER_PLACES,
+    LOST_DIGITS,
+    PLACE,
+    PROBES,
+    base_tolerance,
+    terms_of,
+)
 from outvote.run.settle import ask_all_settled
 
 
@@ -59,7 +67,11 @@ def do(bench: Bench, exercise: Exercise, names: Sequence[str], exact: bool = Fal
 def do_wide(bench: Bench, exercise: Exercise, names: Sequence[str]) -> Exercised:
     """The exercise in float64, on those of the targets that can."""
     able = [name for name in names if bench.targets[name].can("float64")]
-    return do(bench, exercise.wide(lambda *given: _wide(bench, *given)), able, exact=True)
+    return do(bench, wide_of(bench, exercise), able, exact=True)
+
+
+def wide_of(bench: Bench, exercise: Exercise) -> Exercise:
+    return exercise.wide(lambda *given: _wide(bench, *given))
 
 
 def _wide(bench: Bench, model: Model, inputs: tuple[Array, ...]) -> tuple[Model, tuple[Array, ...]]:
@@ -79,10 +91,18 @@ def observe(
     """
     outputs = done.outputs(part)
     rounding = rounding_of(bench, done, part, whole)
-    gaps = rounding.gaps(outputs).values()
-    if any(not gap.explained and math.isfinite(gap.distance) for gap in gaps):
+    if _is_open(rounding, outputs):
         rounding = _with_noise(bench, done, part, rounding)
-    return observed([], outputs, done.failures, rounding, bench.targets, kind)
+    if part == "gradient" and not whole and _is_open(rounding, outputs):
+        rounding = _with_terms(bench, done, rounding)
+    given = done.exercise.inputs if isinstance(done.exercise, Pull) else ()
+    return observed(given, outputs, done.failures, rounding, bench.targets, kind)
+
+
+def _is_open(rounding: Rounding, outputs: Mapping[str, Outputs]) -> bool:
+    """Whether numbers are apart by more than is explained."""
+    gaps = rounding.gaps(outputs).values()
+    return any(not gap.explained and math.isfinite(gap.distance) for gap in gaps)
 
 
 def rounding_of(bench: Bench, done: Exercised, part: str, whole: bool = False) -> Rounding:
@@ -98,12 +118,40 @@ def rounding_of(bench: Bench, done: Exercised, part: str, whole: bool = False) -
 
 def _floors(outputs: Mapping[str, Outputs]) -> tuple[float, ...]:
     """A few last places of the largest gradient of the case, by whoever gives the least."""
-    largest = [
-        max((_largest(array) for array in found.arrays), default=0.0) for found in outputs.values()
-    ]
     some = next(iter(outputs.values()), None)
-    scale = min(largest, default=0.0)
+    scale = min(map(_largest_of, outputs.values()), default=0.0)
     return tuple(base_tolerance(d, LAYER_PLACES) * scale for d in some.dtypes) if some else ()
+
+
+def _with_terms(bench: Bench, done: Exercised, rounding: Rounding) -> Rounding:
+    """The floors of a case that is zero as a whole: what is left of its terms is rounding.
+
+    In float64 that shrinks as the last place does, and so tells how large the terms are that
+    cancel; a gradient that is not zero stays as it is.
+    """
+    outputs = done.outputs("gradient")
+    wide = wide_of(bench, done.exercise)
+    able = [name for name in outputs if bench.targets[name].can("float64")]
+    runs = [
+        do(bench, wide.changed(partial(nudged, seed=seed)), able, exact=True)
+        for seed in (None, *PROBES)
+    ]
+    found = [outs for run in runs for outs in run.outputs("gradient").values()]
+    left = max((_largest_of(outs) for outs in found), default=0.0)
+    given = max(map(_largest_of, outputs.values()))
+    types = next(iter(outputs.values())).dtypes
+    shares = [PLACE.get(dtype, 1.0) / PLACE["float64"] for dtype in types]
+    floors = [
+        max(floor, LAYER_PLACES * left * share)
+        if share > 1 and left * share < LOST_DIGITS * LAYER_PLACES * given
+        else floor
+        for floor, share in zip(rounding.floors, shares, strict=True)
+    ]
+    return replace(rounding, floors=tuple(floors))
+
+
+def _largest_of(outputs: Outputs) -> float:
+    return max(map(_largest, outputs.arrays), default=0.0)
 
 
 def _largest(array: Array) -> float:

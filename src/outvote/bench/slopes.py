@@ -13,8 +13,8 @@ from outvote.bench.exercise import do
 from outvote.core.arrays import Array
 from outvote.core.exercises import Pull
 from outvote.core.train_protocol import Beside, Leaf, Move, PulledBack
-from outvote.judge.slopes import UNKNOWN, Slope, slope_of
-from outvote.judge.tolerance import SLOPE_STEPS
+from outvote.judge.slopes import UNKNOWN, Slope, is_coarse, slope_of
+from outvote.judge.tolerance import PLACE, SLOPE_STEPS
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ def slopes_at(
     if base is None:
         return [UNKNOWN] * len(elements)
     changes = iter([_change(wide, base, beside) for beside in base.beside])
-    return [_slope(bench, wide, base, element, changes) for element in elements]
+    moved = [_moved(bench, wide, element, changes) for element in elements]
+    place = PLACE["float32" if any(is_coarse(*sides) for sides in moved) else "float64"]
+    return [slope_of(*sides, _size(wide, base) * place) for sides in moved]
 
 
 def _moves(bench: Bench, pull: Pull, element: Element) -> list[Move]:
@@ -53,17 +55,23 @@ def _steps(value: float) -> list[float]:
     return [scale * step for step in SLOPE_STEPS]
 
 
-def _slope(
-    bench: Bench, pull: Pull, base: PulledBack, element: Element, changes: Iterator[float]
-) -> Slope:
+def _moved(
+    bench: Bench, pull: Pull, element: Element, changes: Iterator[float]
+) -> tuple[list[float], list[float], list[float]]:
+    """The steps, and what changes above and below."""
     steps = _steps(_value(bench, pull, element))
     above, below = (list(islice(changes, len(steps))) for _ in ("up", "down"))
-    return slope_of(steps, above, below, _size(pull, base))
+    return steps, above, below
+
+
+def _is_number(pull: Pull) -> bool:
+    """Not a sum over outputs, whose changes are told one by one."""
+    return pull.loss is not None or pull.penalty
 
 
 def _change(pull: Pull, base: PulledBack, moved: Beside) -> float:
     """Of the number; the outputs are subtracted first, where it is a sum over them."""
-    if pull.loss is not None or pull.penalty:
+    if _is_number(pull):
         return float(moved.value) - float(base.value)
     pairs = zip(pull.cotangents, moved.outputs.arrays, base.outputs.arrays, strict=False)
     with np.errstate(invalid="ignore", over="ignore"):
@@ -76,7 +84,7 @@ def _apart(a: Array, b: Array) -> Array:
 
 
 def _size(pull: Pull, base: PulledBack) -> float:
-    if pull.loss is not None or pull.penalty:
+    if _is_number(pull):
         return abs(float(np.nan_to_num(base.value)))
     pairs = zip(pull.cotangents, base.outputs.arrays, strict=False)
     return sum(

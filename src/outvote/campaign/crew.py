@@ -214,6 +214,7 @@ class Crew:
             trial.counts,
             trial.cost,
             _lines_of(answered.runs),
+            concluded.left_out,
         )
 
     def _judged(self, trial: Trial, runs: Mapping[str, Run]) -> Report:

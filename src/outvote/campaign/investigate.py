@@ -43,6 +43,7 @@ class Conclusion:
     again: frozenset[str] = frozenset()  # fingerprints of findings seen once more
     rounding: bool = False  # the outputs differ, and rounding explains it
     accepted: str = ""  # the illegal value that no target refused
+    left_out: frozenset[str] = frozenset()  # what an oracle could not look at, in sentences
 
     def __add__(self, other: Conclusion) -> Conclusion:
         return Conclusion(
@@ -50,6 +51,7 @@ class Conclusion:
             self.again | other.again,
             self.rounding or other.rounding,
             self.accepted or other.accepted,
+            self.left_out | other.left_out,
         )
 
     @property

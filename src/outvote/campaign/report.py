@@ -45,6 +45,7 @@ class Report:
     cost: int = 1  # requests to every target until it was there, and its own
     # By target: lines of its library that a worker, then the campaign, had not run before.
     lines: Mapping[str, LinesReached] = field(default_factory=dict)
+    left_out: frozenset[str] = frozenset()  # what an oracle could not look at, in sentences
 
     @property
     def valid(self) -> bool:

@@ -31,6 +31,7 @@ class Totals:
         self.kinds = Counter(store.fact(facts.KINDS))
         self.values = Counter(store.fact(facts.VALUES))  # kind, parameter and class of its value
         self.accepted = Counter(store.fact(facts.ACCEPTED))  # illegal values that none refused
+        self.left_out = set(store.fact(facts.LEFT_OUT))
         self.rounding = store.fact(facts.ROUNDING)
         self.looking_after = store.fact(facts.LOOKING_AFTER)  # seconds
         self.confirming = store.fact(facts.CONFIRMING)
@@ -56,6 +57,7 @@ class Totals:
         self.tested += 1
         self.valid += report.valid
         self.rounding += report.rounding
+        self.left_out |= report.left_out
         if report.accepted:
             self.accepted[report.accepted] += 1
         if not report.valid:
@@ -80,6 +82,7 @@ class Totals:
             "kinds": dict(self.kinds),
             "values": dict(self.values),
             "accepted": dict(self.accepted),
+            "left_out": sorted(self.left_out),
             "rounding": self.rounding,
             "peaks": self._peaks | Counter(standing.peaks),  # of each the larger one
             **{key: added(self._earlier[key], own) for key, own in sitting.items()},

@@ -150,6 +150,12 @@ class Update:
 
     parts = ("weights",)
 
+    def whole(self) -> Update:
+        """With gradients of all rows, where some are of a few: those of one row are added up."""
+        rows = self.rows or (None,) * len(self.weights)
+        steps = tuple(tuple(map(_all_rows, step, rows, self.weights)) for step in self.gradients)
+        return replace(self, gradients=steps, rows=())
+
     def request(self, blobs: BlobStore, exact: bool = False) -> ApplyGradients:
         return ApplyGradients(
             optimizer=self.optimizer,
@@ -255,6 +261,14 @@ def memory_name(leaf: Leaf) -> str:
 
 def leaf_name(leaf: Leaf) -> str:
     return f"{leaf.layer}/{leaf.name}" if leaf.layer else leaf.name
+
+
+def _all_rows(values: Array, rows: Array | None, weight: Array) -> Array:
+    if rows is None:
+        return values
+    found = np.zeros(weight.shape, values.dtype)
+    np.add.at(found, rows, values)
+    return found
 
 
 def widened(array: Array) -> Array:

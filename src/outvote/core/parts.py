@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from outvote.bench.relation import Relation
     from outvote.core.arrays import Array
     from outvote.core.blobs import BlobStore
-    from outvote.core.exercises import StageCase
+    from outvote.core.exercises import StageCase, Update
     from outvote.core.model import Input, Layer, Model, Ref, Weight
     from outvote.core.protocol import ModelRead
     from outvote.core.sifted import Sifted, SuspectCase
@@ -390,6 +390,16 @@ class LessonWords(Protocol):
 
     def features(self, optimizer: Named) -> Mapping[str, Named]:
         """The optimiser without each thing that it does beside its own rule, by what that is."""
+        ...
+
+    def exact_update(self, update: Update) -> tuple[Array, ...] | None:
+        """What an optimiser makes of weights by our own formulas, after each step; None: there
+        is none."""
+        ...
+
+    def passed_on(self, model: Model) -> Model | None:
+        """The model with its output passed on, so that a loss reads no logits behind it; None:
+        it has no such output."""
         ...
 
     def is_regularised(self, layer: Layer) -> bool:

@@ -51,11 +51,20 @@ class PrepareTraining(Request[TrainingPrepared], deed="differentiate models"):
     model: Model
 
 
+# Of the shape of the prediction, the number of a class for each row of it, or a row of such numbers
+# for a prediction with one more axis.
+TRUTHS = ("alike", "class", "sequence")
+
+
 @dataclass(frozen=True, kw_only=True)
 class StagesListed(Reply):
-    """What a library trains with, by name; of each its parameters and their defaults."""
+    """What a library trains with, by name; of each its parameters and their defaults.
+
+    `truths`: what each loss takes for the truth, as far as it is one of `TRUTHS`.
+    """
 
     losses: dict[str, dict[str, Any]]
+    truths: dict[str, str]
     optimizers: dict[str, dict[str, Any]]
     regularizers: dict[str, dict[str, Any]]
     constraints: dict[str, dict[str, Any]]

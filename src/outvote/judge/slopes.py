@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from outvote.judge.tolerance import (
     JUMP_SHOWS,
     JUMP_STAYS,
     PLACE,
+    SLOPE_COARSE,
     SLOPE_ERROR,
     SLOPE_GROWS,
     SLOPE_PLACES,
@@ -56,19 +57,39 @@ class Point:
     slope: Slope
     given: Mapping[str, float]  # by target
     allowed: float
+    # By target: of the function that it computes itself; without one, `slope` stands for it.
+    own: Mapping[str, Slope] = field(default_factory=dict)
+    by: str = ""  # the target whose function `slope` is of
 
     @property
     def is_clear(self) -> bool:
         """Whether the slope is known well enough to tell the targets apart."""
+        return self.tells(self.slope)
+
+    def tells(self, slope: Slope) -> bool:
         values = list(self.given.values())
         finite = [value for value in values if math.isfinite(value)]
         spread = max(finite) - min(finite) if len(finite) == len(values) else math.inf
-        return self.slope.is_known and self.slope.error < SLOPE_ERROR * spread
+        return slope.is_known and slope.error < SLOPE_ERROR * spread
+
+    def slope_on(self, name: str) -> Slope:
+        """What a target is held to: the derivative of its own function."""
+        own = self.own.get(name, self.slope)
+        return own if self.tells(own) else self.slope
+
+    def is_right(self, name: str, value: float, times: float = 1.0) -> bool:
+        return self.slope_on(name).holds(value, times * self.allowed)
 
     @property
     def wrong(self) -> tuple[str, ...]:
-        return tuple(
-            name for name, value in self.given.items() if not self.slope.holds(value, self.allowed)
+        return tuple(name for name, value in self.given.items() if not self.is_right(name, value))
+
+    @property
+    def is_disputed(self) -> bool:
+        """Whether targets compute different functions beside the point."""
+        slopes = [self.slope_on(name) for name in self.given]
+        return any(
+            a.low - a.error - self.allowed > b.high + b.error for a in slopes for b in slopes
         )
 
 
@@ -76,14 +97,14 @@ UNKNOWN = Slope(math.nan, math.nan, math.nan)
 
 
 def slope_of(
-    steps: Sequence[float], above: Sequence[float], below: Sequence[float], size: float
+    steps: Sequence[float], above: Sequence[float], below: Sequence[float], place: float
 ) -> Slope:
     """The slope of a function by its changes f(x + h) - f(x) and f(x - h) - f(x).
 
-    `size`: of the numbers that the function adds, whose last places are its noise.
+    `place`: the last of the numbers that the function adds, which is its noise.
     """
     h = np.array(steps)
-    noise = SLOPE_PLACES * PLACE["float64"] * size / h
+    noise = SLOPE_PLACES * place / h
     right, left = np.array(above) / h, -np.array(below) / h
     sides = [side for side in (_side(right, noise), _side(left, noise)) if side.is_known]
     if not sides:
@@ -100,6 +121,20 @@ def slope_of(
             max(side.error for side in sides),
         )
     return central
+
+
+def is_coarse(steps: Sequence[float], above: Sequence[float], below: Sequence[float]) -> bool:
+    """Whether a function has a slope by larger steps, the same on both sides, and the smallest
+    change nothing: whoever computes it does not do so in float64."""
+    h = np.array(steps)
+    right, left = np.array(above) / h, -np.array(below) / h
+    if right[-1] or left[-1]:
+        return False
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sizes = np.abs(right[:-1])
+        steady = np.abs(right[1:] - right[:-1]) < SLOPE_COARSE * sizes
+        alike = np.abs(right[:-1] - left[:-1]) < SLOPE_COARSE * sizes
+    return bool((steady & alike & (sizes > 0)).any())
 
 
 def _side(values: Array, noise: Array) -> Slope:

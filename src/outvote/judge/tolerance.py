@@ -135,8 +135,14 @@ NUDGES = 12
 
 # Steps of central differences in float64, by the size of the number that is moved: powers of two,
 # so that x + h is exact for most x, eight times smaller each time, from far above the best of
-# central differences (the cube root of a place, 6e-6) to that of one-sided ones (its root, 1.5e-8).
-SLOPE_STEPS = tuple(2.0**-n for n in range(5, 27, 3))
+# central differences (the cube root of a place, 6e-6) past that of one-sided ones (its root,
+# 1.5e-8) to what is small beside the borders at which losses clip (1e-7).
+SLOPE_STEPS = tuple(2.0**-n for n in range(5, 33, 3))
+
+# Two steps of which one is eight times the other give one slope, if it is no farther apart than
+# that; where the smallest change nothing then, on both sides, the function is computed in a type
+# that does not hold such steps.
+SLOPE_COARSE = 0.01
 
 # Two values of a function are subtracted for a slope, each right to a last place of its terms.
 SLOPE_PLACES = 2.0

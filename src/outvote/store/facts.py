@@ -43,6 +43,8 @@ DRAWABLE: Fact[list[str]] = Fact("drawable", [])
 NOT_COVERED: Fact[dict[str, str]] = Fact("not_covered", {})
 VALUES: Fact[dict[str, int]] = Fact("values", {})
 ACCEPTED: Fact[dict[str, int]] = Fact("accepted", {})
+# What an oracle could not look at, in sentences.
+LEFT_OUT: Fact[list[str]] = Fact("left_out", [])
 
 # Of each target: how many lines of its library's Python it can be told of, reached or not.
 LINES: Fact[dict[str, int]] = Fact("lines", {})

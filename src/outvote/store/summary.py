@@ -40,7 +40,10 @@ def fuzz_result(store: Store) -> dict[str, Any]:
                 tested, findings, _split(store, sieve), "graphs" if sieve else "mutants"
             ),
             interrupted=interrupted,
-            warnings=[] if sieve else _warnings(mutants, invalid),
+            warnings=[
+                *([] if sieve else _warnings(mutants, invalid)),
+                *store.fact(facts.LEFT_OUT),
+            ],
             findings=findings,
         ),
         "strategy": job["strategy"],

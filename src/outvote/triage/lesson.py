@@ -38,6 +38,7 @@ from outvote.localize.reverse import (
     reverse_map,
     reverse_steps,
 )
+from outvote.triage.stage_feature import feature_of
 from outvote.triage.stage_teller import StagePlace, StageTeller
 
 _FACTORS = (1.0, -0.5, 0.25)  # of the gradients that an optimiser is fed with, in turn
@@ -159,7 +160,9 @@ class LessonCheck:
             self._penalties(held)
         if len(self.trained.findings) == before:
             for part in apart:
-                self._whole_graph(whole, part)
+                told = self._whole_graph(whole, part)
+                if told is not None and told.triage == "difference":
+                    break  # of the loss: its gradient differs for the same reason
 
     def _forward(self, held: dict[str, tuple[State, ...]]) -> None:
         """Every layer as training calls it, on the same tensors."""
@@ -249,13 +252,14 @@ class LessonCheck:
                     place = f"the {'gradient of the ' * (part == 'gradient')}regulariser of"
                     self._tell(done, part, seen, "regulariser", f"{place} {_place(layer)}", layer)
 
-    def _whole_graph(self, done: Exercised, part: str) -> None:
+    def _whole_graph(self, done: Exercised, part: str) -> Finding | None:
         """No stage alone differs: several do, or the library does other things with the whole."""
         seen = observe(self.bench, done, part, whole=True)
-        if seen.kind is not None:
-            stage = {"value": "loss"}.get(part, part)
-            place = f"the {stage} of the whole model"
-            self._tell(done, part, seen, stage, place, None, whole=True)
+        if seen.kind is None:
+            return None
+        stage = {"value": "loss"}.get(part, part)
+        place = f"the {stage} of the whole model"
+        return self._tell(done, part, seen, stage, place, None, whole=True)
 
     # What is made of the gradients.
 
@@ -267,11 +271,8 @@ class LessonCheck:
         seen = self._compare(done, "weights", "optimiser")
         if seen.kind is None:
             return
-        stage, kind = "optimiser", str(update.optimizer["class_name"])
-        for feature, without in self._wing.features(update.optimizer).items():
-            again = do(self.bench, replace(update, optimizer=without), self.names)
-            if observe(self.bench, again, "weights").kind is None:
-                stage = feature
+        kind = str(update.optimizer["class_name"])
+        stage = feature_of(self.bench, update, self.names, self.model.dialect) or "optimiser"
         place = f"the update of {kind}" if stage == "optimiser" else f"the {stage} of {kind}"
         self._tell(done, "weights", seen, stage, place, None)
 

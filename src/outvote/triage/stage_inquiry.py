@@ -18,7 +18,8 @@ from outvote.bench.exercise import Exercised, do_wide
 from outvote.bench.reader import choose_reference
 from outvote.bench.slopes import Element, slopes_at
 from outvote.core.arrays import Array
-from outvote.core.exercises import Pull, leaf_name
+from outvote.core.dialect import dialect
+from outvote.core.exercises import Pull, Update, leaf_name
 from outvote.core.outputs import Outputs
 from outvote.core.target import Run
 from outvote.judge.observation import Observation
@@ -94,10 +95,12 @@ class StageInquiry:
             return []
         wide = self._wide.exercise
         assert isinstance(wide, Pull)
-        slopes = slopes_at(self.bench, wide, [element for element, _ in chosen], self.instrument)
+        elements = [element for element, _ in chosen]
+        able = dict.fromkeys((self.instrument, *self._wide.replies))
+        slopes = {name: slopes_at(self.bench, wide, elements, name) for name in able}
         found = [
-            self._point(element, place, slope)
-            for (element, place), slope in zip(chosen, slopes, strict=True)
+            self._point(element, place, {name: known[n] for name, known in slopes.items()})
+            for n, (element, place) in enumerate(chosen)
         ]
         return [point for point in found if point.is_clear]
 
@@ -128,11 +131,22 @@ class StageInquiry:
         apart = np.where(odd, np.inf, np.nan_to_num(spread))
         return apart / (_scale(arrays) or 1.0)
 
-    def _point(self, element: Element, place: int, slope: Slope) -> Point:
+    def _point(self, element: Element, place: int, slopes: Mapping[str, Slope]) -> Point:
         index = element.index
         given = {n: float(o.arrays[place][index]) for n, o in self.seen.outputs.items()}
-        allowed = self._allowed(place, index)
-        return Point(leaf_name(element.leaf), place, index, slope, given, allowed)
+        point = Point(
+            leaf_name(element.leaf),
+            place,
+            index,
+            slopes[self.instrument],
+            given,
+            self._allowed(place, index),
+            slopes,
+            self.instrument,
+        )
+        clear = [name for name, slope in slopes.items() if point.tells(slope)]
+        by = next(iter(clear), self.instrument)  # the first is the instrument of choice
+        return replace(point, slope=slopes[by], by=by)
 
     def _allowed(self, place: int, index: tuple[int, ...]) -> float:
         """What rounding explains at an element, in absolute numbers."""
@@ -152,6 +166,11 @@ class StageInquiry:
     @property
     def has_kinks(self) -> bool:
         return any(point.slope.is_kink for point in self.points)
+
+    @property
+    def disputed(self) -> list[Point]:
+        """Where targets compute different functions, and each may be right about its own."""
+        return [point for point in self.points if point.is_disputed]
 
     @cached_property
     def without_number(self) -> tuple[str, ...]:
@@ -178,6 +197,29 @@ class StageInquiry:
             )
         )
 
+    # Logits behind an output.
+
+    @cached_property
+    def readers(self) -> tuple[str, ...]:
+        """Whose loss reads the logits behind the model's output: passed on, targets agree.
+
+        In float64, where rounding near the borders at which others clip hides nothing.
+        """
+        pull = self.done.exercise
+        if not isinstance(pull, Pull) or pull.loss is None or not pull.model.layers:
+            return ()
+        passed = dialect(pull.model.dialect).lesson.passed_on(pull.model)
+        if passed is None or self.failed:
+            return ()
+        between = do_wide(self.bench, replace(pull, model=passed), list(self.wide))
+        after, rounding = between.outputs(self.part), self.seen.rounding
+        told = {n: replace(o, dtypes=self.seen.outputs[n].dtypes) for n, o in after.items()}
+        if len(told) < 2 or not all(gap.explained for gap in rounding.gaps(told).values()):
+            return ()
+        return tuple(
+            n for n, o in self.wide.items() if n in told and not rounding.explains(o, told[n])
+        )
+
     # float64.
 
     @cached_property
@@ -200,7 +242,10 @@ class StageInquiry:
 
     @cached_property
     def agreed(self) -> tuple[str, ...]:
-        """Independent libraries that agree in float64, a digit better than what is judged."""
+        """Who gives in float64 what our own formula gives, a digit better than what is judged;
+        else independent libraries that agree as well as that."""
+        if self.by_formula:
+            return self.by_formula
         finer = _finer(self.seen.rounding)
         gaps = finer.gaps(self.wide)
         voters = {name: self.bench.targets[name] for name in self.wide}
@@ -211,6 +256,29 @@ class StageInquiry:
         best = max(sizes, key=sizes.__getitem__, default=())
         alone = [group for group in groups if sizes[group] == sizes.get(best)]
         return best if sizes.get(best, 0) > 1 and len(alone) == 1 else ()
+
+    @cached_property
+    def by_formula(self) -> tuple[str, ...]:
+        """Who gives in float64 what our own formula of an update gives; nobody where these part in
+        what an optimiser remembers, which is not told by the formula."""
+        update, spoken = self.done.exercise, self.bench.targets[next(iter(self.seen.outputs))]
+        if not isinstance(update, Update) or self.seen.kind == "shape":
+            return ()
+        right = dialect(spoken.dialect).lesson.exact_update(update)
+        if right is None:
+            return ()
+        finer = _finer(self.seen.rounding)
+        count = len(right)
+        held = tuple(
+            name
+            for name, found in self.wide.items()
+            if finer.explains(
+                Outputs(right, found.dtypes[:count]),
+                Outputs(found.arrays[:count], found.dtypes[:count]),
+            )
+        )
+        alike = all(finer.explains(self.wide[held[0]], self.wide[name]) for name in held)
+        return held if alike else ()
 
     def _libraries(self, names: Sequence[str]) -> set[str]:
         return {self.bench.targets[name].implementation_of(self.kind) for name in names}
@@ -254,13 +322,11 @@ class StageInquiry:
         return tuple(
             name
             for name, found in self.wide.items()
-            if all(
-                p.slope.holds(float(found.arrays[p.place][p.index]), p.allowed) for p in self.points
-            )
+            if all(p.is_right(name, float(found.arrays[p.place][p.index])) for p in self.points)
         )
 
     def _is_near(self, name: str) -> bool:
-        return all(p.slope.holds(p.given[name], LOST_DIGITS * p.allowed) for p in self.points)
+        return all(p.is_right(name, p.given[name], LOST_DIGITS) for p in self.points)
 
     @property
     def expected(self) -> Outputs | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from outvote.core.outputs import Outputs
 from outvote.core.source import one_line
 from outvote.judge.rows import DecisionRow, Words, first, sentence
-from outvote.judge.slopes import Point
+from outvote.judge.slopes import Point, Slope
 from outvote.judge.tolerance import FARTHER, LOST_DIGITS
 from outvote.triage.stage_inquiry import StageInquiry
 
@@ -47,26 +47,41 @@ def _slopes(asked: StageInquiry) -> str:
     """What central differences give where targets are farthest apart, and what these give."""
     odd = [point for point in asked.points if point.wrong] or asked.points
     point = odd[0]
-    place = f"{point.name}[{', '.join(map(str, point.index))}]"
     given = ", ".join(f"{name} {value:.6g}" for name, value in point.given.items())
+    own = next(iter(point.wrong), "") if point.is_disputed else ""
+    slope = point.slope_on(own) if own else point.slope
     return (
-        f"Central differences in float64 on {asked.instrument} give {_interval(point)} for "
-        f"{place}; the targets give {given}."
+        f"Central differences in float64 on {own or point.by} give {_interval(slope)} for "
+        f"{_place(point)}; the targets give {given}."
     )
 
 
-def _interval(point: Point) -> str:
-    slope = point.slope
+def _place(point: Point) -> str:
+    return f"{point.name}[{', '.join(map(str, point.index))}]"
+
+
+def _interval(slope: Slope) -> str:
     if slope.is_kink:
         return f"{slope.low:.6g} on one side and {slope.high:.6g} on the other"
     return f"{slope.high:.6g}"
+
+
+def _own(asked: StageInquiry) -> str:
+    """Where functions are farthest apart: the slope of each."""
+    point = asked.disputed[0]
+    told = ", ".join(f"{name} {_interval(point.slope_on(name))}" for name in point.given)
+    return f"Central differences of each in float64 for {_place(point)}: {told}."
 
 
 def _against(asked: StageInquiry) -> str:
     told = ", ".join(f"{name} {gap.distance:.2g}" for name, gap in asked.gaps.items())
     limit = min((gap.limit for gap in asked.gaps.values()), default=0.0)
     agreed = _listed(asked.agreed)
-    return f"Distance to what {agreed} give in float64: {told}; rounding explains {limit:.2g}."
+    formula = ", as our own formula does" if asked.by_formula else ""
+    return (
+        f"Distance to what {agreed} give in float64{formula}: {told}; "
+        f"rounding explains {limit:.2g}."
+    )
 
 
 def _lost(asked: StageInquiry) -> str:
@@ -84,19 +99,22 @@ def _listed(names: tuple[str, ...]) -> str:
 _WORDS: Mapping[str, Callable[[StageInquiry], str]] = {
     "vote": lambda q: q.seen.vote.reason,
     "slopes": _slopes,
+    "own": _own,
     "against": _against,
     "evidence": lambda q: _slopes(q) if q.points else _against(q),
     "wrong": lambda q: _listed(q.wrong),
     "misshapen": lambda q: _listed(q.misshapen or q.mistyped),
     "missing": lambda q: _listed(q.without_gradient),
+    "readers": lambda q: _listed(q.readers),
     "lost": _lost,
 }
 
 STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
     DecisionRow(
         "stage-fails",
-        "a target fails, and a majority of independent libraries speaks against it",
-        lambda q: q.failed and q.seen.vote.decided,
+        "a target fails, and a majority of independent libraries speaks against it, or what "
+        "others give is agreed on in float64",
+        lambda q: q.failed and (q.seen.vote.decided or bool(q.agreed)),
         "bug",
         "{vote}.",
         lambda q: q.failures,
@@ -125,6 +143,16 @@ STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
         lambda q: q.seen.kind == "shape",
         "unknown",
         "{vote}.",
+    ),
+    DecisionRow(
+        "loss-of-logits",
+        "targets agree once the model's output is passed on by one more layer: some compute the "
+        "loss from the logits behind it, others from probabilities that they clip",
+        lambda q: bool(q.readers),
+        "difference",
+        "{readers} computes the loss from the logits behind the last activation, the others from "
+        "what it gives, clipped: saturated, these are not the same. With one more layer between "
+        "that passes it on, targets agree.",
     ),
     DecisionRow(
         "stage-adds-up",
@@ -159,6 +187,15 @@ STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
         "difference",
         "A kink or a tie: every number between the one-sided derivatives is a right answer. "
         "{slopes}",
+    ),
+    DecisionRow(
+        "gradient-own",
+        "every gradient is the derivative of what its own library computes, and beside the point "
+        "libraries compute different functions",
+        lambda q: bool(q.disputed) and not q.far,
+        "difference",
+        "Each is the derivative of what its own library computes: beside the point these are "
+        "different functions. {own}",
     ),
     DecisionRow(
         "gradient-rounding",

@@ -8,30 +8,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from outvote.bench.bench import Bench
-from outvote.bench.exercise import Exercised, do, observe
+from outvote.bench.exercise import do, observe
 from outvote.bench.reader import choose_reference
 from outvote.campaign.investigate import Conclusion
 from outvote.campaign.oracle import Judged
 from outvote.campaign.runner import ModelRun, Runner
 from outvote.campaign.seeds import Seed
+from outvote.campaign.stage_judge import StageJudge, place_of
 from outvote.core.arrays import Array
 from outvote.core.cuts import one_layer
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
-from outvote.core.exercises import Pull, StageCase
+from outvote.core.exercises import Pull
 from outvote.core.model import Layer, Model
+from outvote.core.source import one_line
 from outvote.core.states import State
-from outvote.core.target import Target
+from outvote.core.target import Run, Target
 from outvote.core.train_protocol import ListStages, PrepareTraining, StagesListed
-from outvote.findings.finding import Finding
 from outvote.judge.compare import Settings
 from outvote.mutate import extremes
 from outvote.run.settle import ask_settled
-from outvote.triage.stage_teller import StagePlace, StageTeller
+from outvote.triage.stage_teller import StagePlace
 
 NAME = "gradients"
 TITLE = "targets differ in training: gradients of a layer, losses, updates, regularisers"
@@ -39,6 +41,7 @@ IF_ASKED = True
 _POOLED = 0.5  # of the layers, that are also given numbers of the pool
 _WAYS = (extremes.steps, extremes.ties, extremes.moderate, extremes.usual)
 _EMPTY = 0.05
+_LETTERS = 120  # of a message
 _STAGES = 4  # with every mutant: they cost a fraction of what it costs
 
 
@@ -59,7 +62,7 @@ class GradientOracle:
         self._runner = runner
         names = [name for name in runner.names if targets[name].can("pullback")]
         self._bench = Bench(runner.pool, {name: targets[name] for name in names}, Settings())
-        self._known: dict[tuple[object, ...], str] = {}  # stage, subject, who parts → fingerprint
+        self._judge = StageJudge(self._bench)
         self._stages: StagesListed | None = None
 
     def look(self, seed: Seed, model: Model, judged: Judged) -> Conclusion:
@@ -102,8 +105,12 @@ class GradientOracle:
         rng: np.random.Generator,
     ) -> Conclusion:
         alone, arrays = one_layer(spoken, layer, given)
+        if not all(np.isfinite(a).all() for a in arrays if a.dtype.kind == "f"):
+            return Conclusion()  # at infinity there is no derivative
         run = ask_settled(self._bench.pool, able[0], PrepareTraining(model=alone))
-        if not run.ok or run.reply.drawing:  # it draws at random: nothing to compare
+        if not run.ok:
+            return _left_out(f"training of {layer.kind} layers", able[0], run)
+        if run.reply.drawing:  # it draws at random: nothing to compare
             return Conclusion()
         (trained,) = run.reply.model.layers
         pulls = [self._pull(run.reply.model, tuple(arrays), able[0], rng)]
@@ -119,7 +126,7 @@ class GradientOracle:
             for part in ("gradient", "statistics"):
                 told = f"the {part} of {layer.kind} layer {layer.name!r}"
                 place = StagePlace(part, told, layer.kind, trained)
-                concluded += self._judged(done, part, place, spoken)
+                concluded += self._judge.judged(done, part, place, spoken)
         return concluded
 
     def _pull(
@@ -136,41 +143,33 @@ class GradientOracle:
 
     def _stage(self, spoken: str, able: Sequence[str], rng: np.random.Generator) -> Conclusion:
         cases = dialect(spoken).stage_cases
+        concluded = Conclusion()
         if cases is None:
-            return Conclusion()
+            return concluded
         if self._stages is None:
-            self._stages = self._bench.pool.ask(able[0], ListStages()).reply
-        if self._stages is None:
-            return Conclusion()
+            run = self._bench.pool.ask(able[0], ListStages())
+            if not run.ok:
+                return _left_out("losses, optimisers, regularisers and constraints", able[0], run)
+            self._stages = run.reply
+            concluded += _unknown(run.reply)
         drawn = cases.drawn_stage(self._stages, self._bench.pool.blobs, rng)
         done = do(self._bench, drawn.exercise, able)
-        concluded = Conclusion()
         for part in drawn.parts:
-            concluded += self._judged(done, part, _place(drawn, part), spoken)
+            concluded += self._judge.judged(done, part, place_of(drawn, part), spoken)
         return concluded
 
-    def _judged(self, done: Exercised, part: str, place: StagePlace, spoken: str) -> Conclusion:
-        seen = observe(self._bench, done, part, kind=place.kind)
-        if seen.kind is None:
-            return Conclusion()
-        key = place.stage, place.subject, part, seen.kind, seen.vote.groups
-        if key in self._known:
-            return Conclusion(again=frozenset({self._known[key]}))
-        finding = StageTeller(self._bench, spoken).finding(done, part, seen, place)
-        if finding.triage == "precision":
-            return Conclusion(rounding=True)
-        self._remember(key, finding)
-        return Conclusion((finding,))
 
-    def _remember(self, key: tuple[object, ...], finding: Finding) -> None:
-        """A kink explains nothing else that the same targets may differ by."""
-        if finding.triage != "difference":
-            self._known[key] = finding.fingerprint
+def _unknown(listed: StagesListed) -> Conclusion:
+    """Losses that take another form of truth than those which are drawn."""
+    names = sorted(listed.losses.keys() - listed.truths.keys())
+    told = f"the losses {', '.join(names)} are not compared: what they take for truth is not known"
+    return Conclusion(left_out=frozenset({told} if names else ()))
 
 
-def _place(drawn: StageCase, part: str) -> StagePlace:
-    of = "the gradient of " if part == "gradient" else ""
-    return StagePlace(drawn.stage, f"{of}the {drawn.stage} {drawn.subject}", drawn.subject)
+def _left_out(what: str, who: str, run: Run[Any]) -> Conclusion:
+    """Told once: a sentence is the same each time."""
+    why = one_line(run.message)[:_LETTERS]
+    return Conclusion(left_out=frozenset({f"{what} are not compared: {who} says {why!r}"}))
 
 
 def _pooled(arrays: Sequence[Array], rng: np.random.Generator) -> tuple[Array, ...]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.errors import UsageError
-from outvote.core.model import Layer, Model
+from outvote.core.model import REF, Layer, Model, Ref
 from outvote.core.train_protocol import Named
+from outvote.dialects.keras.logits import logits_apart
+from outvote.dialects.keras.updates import exact_update as exact_update
 
 # What optimisers do beside their own rule, by the parameters that switch it on.
 FEATURES: Mapping[str, tuple[str, ...]] = {
@@ -80,6 +83,24 @@ def features(optimizer: Named) -> dict[str, Named]:
             off = {key: _OFF.get(key) for key in on}
             found[feature] = {**optimizer, "config": {**config, **off}}
     return found
+
+
+def passed_on(model: Model) -> Model | None:
+    """The model with what it gives passed on by one more layer; None where no logits are squashed.
+
+    TensorFlow's losses look for the logits behind a softmax or a sigmoid, and find none there.
+    """
+    if logits_apart(model)[1] == model.outputs[0]:
+        return None
+    (end,) = model.outputs
+    squashing = model.layer(end.producer)
+    name = f"{squashing.name}_passed_on"
+    config = {"name": name, "scale": 1.0, "offset": 0.0}
+    if "dtype" in squashing.config:
+        config["dtype"] = squashing.config["dtype"]
+    origin = {key: value for key, value in squashing.origin.items() if key == "module"}
+    passed = Layer(name, "Rescaling", config, args=[{REF: [end.producer, 0]}], origin=origin)
+    return replace(model, layers=(*model.layers, passed), outputs=(Ref(name),))
 
 
 def is_regularised(layer: Layer) -> bool:

@@ -8,6 +8,8 @@ gradients vanish, tie, or come as rows of which some are named twice; instances 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -60,18 +62,16 @@ VALUES: Mapping[str, tuple[Any, ...]] = {
 _DRAWN = 0.3  # of the parameters
 _NEEDED = ("inner_optimizer",)
 _OF_LAST_AXIS = -1  # an axis that losses take; that of weights may be any
-_EMPTY, _WEIGHED, _IN_ROWS = 0.05, 0.4, 0.3
+_EMPTY, _WEIGHED, _IN_ROWS, _SQUASHED = 0.05, 0.4, 0.3, 0.3
 _STEPS = 3
 _SHAPE = (4, 3)  # of weights
-_INDEXED = ("Sparse", "Generalized", "Circle")  # whose truth is the number of a class
-_OF_CHANCES = ("Crossentropy", "CrossEntropy", "Divergence", "Dice", "Tversky", "Poisson")
 Draw = Callable[[str, Mapping[str, Any], BlobStore, np.random.Generator], StageCase]
 
 
 def drawn_stage(listed: StagesListed, blobs: BlobStore, rng: np.random.Generator) -> StageCase:
     """A family, one of its kinds, parameters and arrays."""
     families: Sequence[tuple[Mapping[str, Mapping[str, Any]], Draw]] = (
-        (listed.losses, _loss),
+        ({kind: listed.losses[kind] for kind in listed.truths}, partial(_loss, listed.truths)),
         (listed.optimizers, _optimiser),
         (listed.regularizers, _regulariser),
         (listed.constraints, _constraint),
@@ -99,43 +99,82 @@ def _config(parameters: Mapping[str, Any], rng: np.random.Generator) -> dict[str
 
 
 def _loss(
-    kind: str, parameters: Mapping[str, Any], blobs: BlobStore, rng: np.random.Generator
+    truths: Mapping[str, str],
+    kind: str,
+    parameters: Mapping[str, Any],
+    blobs: BlobStore,
+    rng: np.random.Generator,
 ) -> StageCase:
     config = _config(parameters, rng)
     if "axis" in config:
         config["axis"] = _OF_LAST_AXIS
     count = 0 if rng.random() < _EMPTY else 3
     logits = bool(config.get("from_logits", parameters.get("from_logits")))
-    truth, prediction = _pair(kind, count, logits, config, rng)
+    squashed = "from_logits" in parameters and rng.random() < _SQUASHED
+    of_chances = bool({"from_logits", "label_smoothing"} & parameters.keys())
+    draw = _Pair(count, logits or squashed, of_chances, float(config.get("delta", 1.0)), rng)
+    truth, prediction = draw.of(truths[kind])
     weight = None
     if rng.random() < _WEIGHED:
         weight = rng.choice([0.0, 1.0, 2.0], count).astype(np.float32) * (rng.random() < 0.8)
-    loss = {"class_name": kind, "config": config}
+    loss = _serialised("keras.losses", kind, config)
     pull = loss_pull("keras", prediction, "float32", loss, truth, weight)
+    if squashed:
+        pull = replace(pull, model=_squashed(pull.model, rng))
     return StageCase("loss", kind, pull, ("value", "gradient"))
 
 
-def _pair(
-    kind: str, count: int, logits: bool, config: Mapping[str, Any], rng: np.random.Generator
-) -> tuple[Array, Array]:
-    """What should be, and what is predicted."""
-    if kind == "CTC":
-        truth = rng.integers(1, 4, (count, 2)).astype(np.int32)
-        return truth, _scores((count, 5, 4), rng)
-    shape = (count, 4)
-    if any(word in kind for word in _INDEXED):
-        truth = rng.integers(0, 4, count).astype(np.int32)
-        return truth, _guess(shape, logits or kind == "Circle", rng)
-    if "Hinge" in kind:
-        return _rounded(rng.choice([-1.0, 1.0], shape)), _rounded(extremes.ties(shape, "", rng))
-    if any(word in kind for word in _OF_CHANCES):
-        if "Binary" in kind:
-            return _rounded(rng.integers(0, 2, shape)), _guess(shape, logits, rng)
-        return np.eye(4, dtype=np.float32)[rng.integers(0, 4, count)], _guess(shape, logits, rng)
-    truth = _rounded(rng.normal(size=shape))
-    far = float(config.get("delta", 1.0))
-    apart = rng.choice([0.0, far, -far, 0.3], shape)
-    return truth, _rounded(truth + apart)
+def _squashed(model: Model, rng: np.random.Generator) -> Model:
+    """With a softmax or a sigmoid before the loss, behind which some libraries look for logits."""
+    activation = ("softmax", "sigmoid")[int(rng.integers(2))]
+    config = {"name": "squashed", "activation": activation, "dtype": "float32"}
+    origin = {"module": "keras.layers"}
+    layer = Layer("squashed", "Activation", config, args=[{REF: ["prediction", 0]}], origin=origin)
+    return replace(model, layers=(layer,), outputs=(Ref("squashed"),))
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """What should be, and what is predicted, by the form of the truth."""
+
+    count: int
+    logits: bool
+    of_chances: bool  # whether nothing else than chances has a meaning
+    far: float  # from the truth, where a border lies
+    rng: np.random.Generator
+
+    def of(self, form: str) -> tuple[Array, Array]:
+        if form == "sequence":
+            truth = self.rng.integers(1, 4, (self.count, 2)).astype(np.int32)
+            return truth, _scores((self.count, 5, 4), self.rng)
+        ways = (self._chances,) if self.of_chances else (self._chances, self._signs, self._values)
+        if form == "class":
+            truth = self.rng.integers(0, 4, self.count).astype(np.int32)
+            return truth, self._guess(self.logits or (len(ways) > 1 and self.rng.random() < 0.5))
+        return ways[int(self.rng.integers(len(ways)))]()
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self.count, 4
+
+    def _chances(self) -> tuple[Array, Array]:
+        """One class for each row, or each number by itself."""
+        if self.rng.random() < 0.5:
+            return _rounded(self.rng.integers(0, 2, self._shape)), self._guess(self.logits)
+        rows = self.rng.integers(0, 4, self.count)
+        return np.eye(4, dtype=np.float32)[rows], self._guess(self.logits)
+
+    def _guess(self, logits: bool) -> Array:
+        return _guess(self._shape, logits, self.rng)
+
+    def _signs(self) -> tuple[Array, Array]:
+        drawn = self.rng.choice([-1.0, 1.0], self._shape)
+        return _rounded(drawn), _rounded(extremes.ties(self._shape, "", self.rng))
+
+    def _values(self) -> tuple[Array, Array]:
+        truth = _rounded(self.rng.normal(size=self._shape))
+        apart = self.rng.choice([0.0, self.far, -self.far, 0.3], self._shape)
+        return truth, _rounded(truth + apart)
 
 
 def _guess(shape: tuple[int, ...], logits: bool, rng: np.random.Generator) -> Array:
@@ -164,7 +203,7 @@ def _rounded(array: Array) -> Array:
 def _optimiser(
     kind: str, parameters: Mapping[str, Any], blobs: BlobStore, rng: np.random.Generator
 ) -> StageCase:
-    named = {"class_name": kind, "config": _config(parameters, rng)}
+    named = _serialised("keras.optimizers", kind, _config(parameters, rng))
     return StageCase("optimiser", kind, _update(named, None, rng), ("weights",))
 
 

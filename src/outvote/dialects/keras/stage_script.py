@@ -137,7 +137,8 @@ def _pull_lines(
 def _whole(pull: Pull) -> str:
     """The layer with its regularisers, which change nothing about what it gives."""
     (layer,) = pull.model.layers
-    spec = {"class_name": layer.kind, "config": dict(layer.config)}
+    module = layer.origin.get("module", "keras.layers")
+    spec = {"module": module, "class_name": layer.kind, "config": dict(layer.config)}
     return f"layer = keras.layers.deserialize({literal(spec)})"
 
 
@@ -151,7 +152,8 @@ def _loss(named: Named) -> str:
 
 
 def _serialised(named: Named) -> dict[str, object]:
-    return {"class_name": named["class_name"], "config": dict(named.get("config") or {})}
+    module = {"module": named["module"]} if "module" in named else {}
+    return {**module, "class_name": named["class_name"], "config": dict(named.get("config") or {})}
 
 
 def _update_lines(update: Update, stage: Stage, place: int, arrays: ScriptArrays) -> list[str]:
