@@ -69,7 +69,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = [*drawn(options.cases, options.seconds, Path(folder)), *told(options.campaigns)]
-        shown = {one.finding["fingerprint"]: one for one in found if shows(one)}
+        once = {one.finding["fingerprint"]: one for one in reversed(found)}  # the first of each
+        shown = {key: one for key, one in once.items() if shows(one)}
         rows = table(sorted(shown.values(), key=lambda one: one.name))
         print(rows)
         if options.write:

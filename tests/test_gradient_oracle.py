@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
@@ -16,8 +13,6 @@ import numpy as np
 import pytest
 
 from conftest import fake, joined
-from outvote.bench.bench import Bench
-from outvote.bench.exercise import do
 from outvote.campaign.investigate import Conclusion
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.oracle import judge
@@ -37,7 +32,6 @@ from outvote.dialects.keras.stage_cases import VALUES, drawn_stage
 from outvote.dialects.keras.stage_script import stage_script
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.finding import Finding, Stage
-from outvote.judge.compare import Settings
 from outvote.run.pool import Pool
 from outvote.store import facts
 from outvote.store.store import Row, Store
@@ -185,24 +179,3 @@ def test_a_layer_that_differs_backward_alone_is_found_and_the_others_are_not(
     assert [kind for kind, form in listed.truths.items() if form == "sequence"] == ["CTC"]
     assert set(listed.regularizers) == {"L1", "L1L2", "L2", "OrthogonalRegularizer"}
     assert set(listed.constraints) == {"MaxNorm", "MinMaxNorm", "NonNeg", "UnitNorm"}
-
-
-@pytest.mark.frameworks
-def test_the_script_of_a_regulariser_runs(real_pool: Pool, tmp_path: Path) -> None:
-    """On torch alone: what it prints is the gradient that the worker gave."""
-    listed = StagesListed(
-        losses={}, truths={}, optimizers={}, regularizers={"L1": {"l1": 0.01}}, constraints={}
-    )
-    case = drawn_stage(listed, real_pool.blobs, np.random.default_rng(0))
-    bench = Bench(real_pool, {"torch": BUILT_IN["torch"]}, Settings())
-    done = do(bench, case.exercise, ["torch"])
-    told = done.told("gradient")
-    stage = Stage("regulariser", "L1", case.exercise, "gradient", told, told["torch"].outputs)
-    finding = Finding("inconsistency", "t", "r", ("torch",), None, "unknown", "keras", stage=stage)
-    text = stage_script(finding, stage, bench.targets, real_pool.blobs, tmp_path)
-    assert text is not None
-    script = tmp_path / "repro.py"
-    script.write_text(text)
-    env = {**os.environ, "KERAS_BACKEND": "torch"}
-    ran = subprocess.run([sys.executable, script], env=env, capture_output=True, text=True)
-    assert ran.stdout.startswith("ok: float32 (4, 3)"), ran.stderr

@@ -29,7 +29,8 @@ from outvote.worker.main import Context, Refused
 
 def loss_of(named: Named) -> Any:
     """The loss that a name or its serialised form stands for."""
-    found = keras.losses.get(named["class_name"] if not named.get("config") else dict(named))
+    whole = named.get("config") or "module" in named
+    found = keras.losses.get(dict(named) if whole else named["class_name"])
     if isinstance(found, keras.losses.Loss):
         return found
     if isinstance(found, type):

@@ -16,8 +16,13 @@ from outvote.worker.main import Context
 
 def optimizer_of(named: Named) -> Any:
     """The optimiser that a name or its serialised form stands for."""
-    plain = named["class_name"] if not named.get("config") else dict(named)
-    return keras.optimizers.get(plain)
+    kind, config = named["class_name"], dict(named.get("config") or {})
+    known: Any = getattr(keras.optimizers, kind, None)
+    if known is not None and hasattr(
+        known, "from_config"
+    ):  # Keras does not find each of its classes by name: not Lamb
+        return known.from_config(config)
+    return keras.optimizers.get({**named, "config": config} if config else kind)
 
 
 def apply_gradients(
