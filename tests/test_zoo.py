@@ -435,7 +435,7 @@ def test_the_command_writes_and_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> 
 
 @pytest.mark.frameworks
 @pytest.mark.parametrize("inputs", ["2", "0"])
-def test_layers_are_tried_on_the_tiny_models_where_no_seed_is_named(
+def test_layers_are_tried_alone_where_no_seed_is_named_and_on_branches_for_no_instances(
     inputs: str, tmp_path: Path
 ) -> None:
     command = "fuzz --strategy layers --targets numpy,torch --budget 5 --minimise 0 --confirm 0"
@@ -444,5 +444,8 @@ def test_layers_are_tried_on_the_tiny_models_where_no_seed_is_named(
     code = main([*command.split(), *options])
     result = json.loads((out / "result.json").read_text())
     assert code == bool(result["gate"]["failing"])
-    assert [seed["name"] for seed in result["seeds"]] == list(GROUPS["tiny"])
+    alone = inputs == "2"
+    seeds = ["tiny-number"] if alone else list(GROUPS["tiny"])
+    assert [seed["name"] for seed in result["seeds"]] == seeds
+    assert {row["rule"] for row in result["rules"]} == ({"FL"} if alone else {"BR", "FL"})
     assert result["tested"] == 5

@@ -21,6 +21,7 @@ class Rule(Protocol):
     NAME: str  # that users give, and reports show
     GROUP: str  # whose it is; a strategy says which groups it uses
     TITLE: str  # what it does, in a few words: docs/fuzz.md has them
+    # OWN_TENSORS = True: it draws what its models read, and leaves the seed alone; optional
     # NEEDS: str, the part of a dialect without which it is not offered; optional
 
     def sites(self, subject: Subject, tools: Tools) -> Sequence[Any]:
@@ -41,6 +42,11 @@ def all_rules(spoken: str) -> dict[str, Rule]:
         if wing.has(getattr(rule, "NEEDS", "layers"))
     }
     return {**neutral, **(wing.mutation.mutation_rules() if wing.has("mutate") else {})}
+
+
+def brings_tensors(rule: Rule) -> bool:
+    """Whether a seed is nothing but a place to begin."""
+    return getattr(rule, "OWN_TENSORS", False)
 
 
 def rules_in(folder: ModuleType) -> dict[str, Rule]:

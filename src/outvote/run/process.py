@@ -7,13 +7,17 @@ import re
 import shutil
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import cache_from_source, find_spec
 from pathlib import Path
 from typing import Any
 
 import psutil
+from platformdirs import user_cache_path
 
 from outvote.core import codec
 from outvote.core.arrays import Array
@@ -74,7 +78,7 @@ class Process:
         folder.mkdir(parents=True)
         self._box = BlackBox(folder / "box")
         ours, theirs = socket.socketpair()
-        environment = {**_environment(), **_SETTINGS, **target.env}
+        environment = {**_environment(target), **_SETTINGS, **target.env}
         try:
             born = nursery.bear(target, theirs, environment, limits.start_seconds)
         except OSError:
@@ -304,7 +308,22 @@ def _memory_of_children(process: psutil.Process) -> int:
         return 0
 
 
-def _environment() -> dict[str, str]:
+def _environment(target: Target) -> dict[str, str]:
     """Our environment without what would pull our own packages into another interpreter."""
-    dropped = ("PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS")
-    return {key: value for key, value in os.environ.items() if key not in dropped}
+    dropped = ["PYTHONPATH", "PYTHONHOME", "PYTHONWARNINGS"]
+    bytecode = {}
+    if sys.dont_write_bytecode and not _has_bytecode(target.packages):
+        dropped.append("PYTHONDONTWRITEBYTECODE")
+        bytecode["PYTHONPYCACHEPREFIX"] = str(user_cache_path("outvote") / "bytecode")
+    kept = {key: value for key, value in os.environ.items() if key not in dropped}
+    return {**kept, **bytecode}
+
+
+@cache
+def _has_bytecode(packages: tuple[str, ...]) -> bool:
+    """Whether libraries were compiled when they were installed.
+
+    If not, a worker that writes none takes half a minute to start where it took seconds.
+    """
+    found = [spec.origin for spec in map(find_spec, packages) if spec and spec.origin]
+    return all(Path(cache_from_source(origin)).exists() for origin in found)

@@ -32,7 +32,7 @@ examples:
   outvote fuzz lenet5 --strategy audee --search gradient
       other parameters, illegal values, and inputs led to where targets differ
   outvote fuzz --strategy layers --targets tensorflow,jax,torch,numpy,openvino --budget 20m
-      single layers of every kind on tiny seeds: the quickest way to what one layer shows
+      single layers of every kind, alone: the quickest way to what one layer shows
   outvote fuzz onnx:lenet5 onnx:Conv --targets onnxruntime,opencv,onnx-reference
       ONNX: a model of the zoo exported, and ONNX' node tests of an operator, with their answers
   outvote fuzz --strategy layers --targets torch --oracle metamorphic --budget 10m
@@ -44,6 +44,9 @@ examples:
   outvote fuzz lenet5 --budget 20m --known known.toml --fail-on bug
       in CI: exit 1 only for bugs that known.toml does not list (docs/gate.md)
 """
+
+
+_LEAST_SEED = "tiny-number"  # where layers are tried on tensors of their own: a place to begin
 
 
 def add(commands: Any) -> None:
@@ -234,7 +237,7 @@ def _campaign(options: argparse.Namespace) -> NewCampaign:
         mad_threshold=options.mad_threshold,
         breed_known=options.breed_known,
         line_coverage=not options.no_line_coverage,
-        rules=tuple(options.rules or ()),
+        rules=_rules(options, wing.name),
         oracle=options.oracle or "",
         minimise=options.minimise,
         confirm=options.confirm,
@@ -250,6 +253,20 @@ def _campaign(options: argparse.Namespace) -> NewCampaign:
         gate=gate,
         cluster=blocks.cluster_of(options),
     )
+
+
+def _needs_no_seed(options: argparse.Namespace) -> bool:
+    """Whether layers are tried on tensors of their own alone: nobody asked for anything else."""
+    asked = options.seeds or options.rules or options.inputs == 0
+    return options.strategy == "layers" and not asked
+
+
+def _rules(options: argparse.Namespace, spoken: str) -> tuple[str, ...]:
+    from outvote.mutate.registry import all_rules, brings_tensors
+
+    if not _needs_no_seed(options):
+        return tuple(options.rules or ())
+    return tuple(name for name, rule in all_rules(spoken).items() if brings_tensors(rule))
 
 
 def _budget(options: argparse.Namespace) -> Budget | None:
@@ -313,10 +330,12 @@ def _targets(options: argparse.Namespace, wing: Dialect, config: Config) -> list
 
 
 def _seed_names(options: argparse.Namespace) -> list[str]:
-    """Seeds as given, groups of the zoo as their members; `layers` wants tensors of every rank."""
+    """Seeds as given, groups of the zoo as their members; on branches, tensors of every rank."""
     from outvote.core.dialect import zoo_of
 
-    given = options.seeds or (["tiny"] if options.strategy == "layers" else [])
+    given = options.seeds
+    if options.strategy == "layers" and not given:
+        given = [_LEAST_SEED] if _needs_no_seed(options) else ["tiny"]
     return [
         member
         for name in given

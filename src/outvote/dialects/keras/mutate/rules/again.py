@@ -21,6 +21,7 @@ from outvote.mutate.subject import Spec, Subject
 
 NAME, GROUP = "AGAIN", "neighbours"
 TITLE = "layer on tensors of its own, changed in one thing"
+OWN_TENSORS = True
 _TRIES = 6
 _PARAMETER = 0.6  # of the changes; the others are to a tensor
 

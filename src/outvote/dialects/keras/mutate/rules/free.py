@@ -28,6 +28,7 @@ from outvote.mutate.subject import Subject
 T = TypeVar("T")
 NAME, GROUP = "FL", "layers"
 TITLE = "layer on tensors of its own"
+OWN_TENSORS = True
 _KINDS = 20
 _TYPES = {"float32": 0.7, "float16": 0.14, "bfloat16": 0.1, "float64": 0.06}
 _WIDER = 0.2  # of tensors for layers in another type: they are in float32, and Keras casts them
