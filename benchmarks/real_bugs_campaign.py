@@ -4,8 +4,7 @@
     python benchmarks/real_bugs_campaign.py --versions 3.3.3,3.14.1 --minutes 5
 
 One campaign per bad version and seed (benchmarks/real_bugs.py lists the bugs), with the same
-command for all: `fuzz tiny-number --strategy layers --rules FL`, which needs no model to breed
-from, and the same targets. A bug counts as found when a finding names its kind of layer and one of
+command for all: `fuzz --strategy layers`, and the same targets. A bug counts as found when a finding names its kind of layer and one of
 its backends, and its repro.py exits 1 there in the bad version and 0 in the one that mends the bug:
 another fault of the same layer does not count. Who is accused, which may be nobody, and the cause
 that it is told under are printed. For live bugs there is no other version to ask.
@@ -32,8 +31,16 @@ from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import provide
 from real_bugs import BUGS, Bug
 
-# For all versions: every library once, with what some faults need: a graph, or no oneDNN.
-TARGETS = ("tensorflow:graph", "tensorflow:no-onednn", "jax:jit", "torch", "numpy")
+# For all versions: every library once, with what some faults need: a graph, no oneDNN, or Keras' own
+# functional model, as `predict` runs it.
+TARGETS = (
+    "tensorflow:graph",
+    "tensorflow:no-onednn",
+    "jax:jit",
+    "torch",
+    "torch:predict",
+    "numpy",
+)
 SEED = "tiny-number"  # the smallest: what is drawn stands alone
 
 
@@ -42,20 +49,23 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=10.0, help="per version (%(default)s)")
     parser.add_argument("--versions", default="", help="bad versions, or `installed`; default: all")
     parser.add_argument("--strategy", default="layers")
-    parser.add_argument("--rules", default="FL", help="empty: all of the strategy (%(default)s)")
+    parser.add_argument("--rules", default="FL,AGAIN", help="empty: all (%(default)s)")
+    parser.add_argument("--targets", default=",".join(TARGETS), help="%(default)s")
+    parser.add_argument("--out", type=Path, help="keep the campaigns there")
     parser.add_argument("--seeds", default="0", help="of chance, a campaign each (%(default)s)")
     options = parser.parse_args()
     wanted = [bug for bug in BUGS if bug.number]  # 0 is one of the classic libraries
     versions = dict.fromkeys(bug.bad or "installed" for bug in wanted)
     found = []
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.out or Path(scratch)
         seeds = (SeedFile(SEED, *seed_file(SEED)),)
         for version in versions:
             if options.versions and version not in options.versions.split(","):
                 continue
             rows = [bug for bug in wanted if (bug.bad or "installed") == version]
             for seed in map(int, options.seeds.split(",")):
-                out = Path(folder) / f"{version} {seed}"
+                out = folder / f"{version}-{seed}"
                 found += campaign(rows, version, seeds, seed, out, options)
     hits = {number for number, at in found if at is not None}
     times = sum(at is not None for _, at in found)
@@ -73,7 +83,7 @@ def campaign(
 ) -> list[tuple[int, float | None]]:
     job = FuzzJob(
         seeds,
-        tuple(targets_of(version, TARGETS)),
+        tuple(targets_of(version, options.targets.split(","))),
         strategy=options.strategy,
         rules=tuple(filter(None, options.rules.split(","))),
         budget=Budget(seconds=60 * options.minutes),
@@ -149,7 +159,7 @@ def exit_code(script: Path, version: str, backend: str) -> int:
         "KERAS_BACKEND": target.backend,
         "PYTHONPATH": ":".join(map(str, target.path)),
         **({"TF_ENABLE_ONEDNN_OPTS": "0"} if target.mode == "no-onednn" else {}),
-        **({"MODE": target.mode} if target.mode in ("jit", "graph", "xla") else {}),
+        **({"MODE": target.mode} if target.mode in ("jit", "graph", "xla", "predict") else {}),
     }
     command = [sys.executable, str(script)]
     return subprocess.run(command, env=env, capture_output=True, check=False).returncode
