@@ -4,10 +4,11 @@
     python benchmarks/real_bugs_campaign.py --versions 3.3.3,3.14.1 --minutes 5
 
 One campaign per bad version and seed (benchmarks/real_bugs.py lists the bugs), with the same
-command for all: `fuzz --strategy layers`, and the same targets. A bug counts as found when a finding names its kind of layer and one of
-its backends, and its repro.py exits 1 there in the bad version and 0 in the one that mends the bug:
-another fault of the same layer does not count. Who is accused, which may be nobody, and the cause
-that it is told under are printed. For live bugs there is no other version to ask.
+command for all: `fuzz --strategy layers`, and the same targets. A bug counts as found when a
+finding names its kind of layer and one of its backends, and its repro.py exits 1 there in the bad
+version and 0 in the one that mends the bug: another fault of the same layer does not count. Who is
+accused, which may be nobody, and the cause that it is told under are printed. For live bugs there
+is no other version to ask.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import provide
 from real_bugs import BUGS, Bug
 
-# For all versions: every library once, with what some faults need: a graph, no oneDNN, or Keras' own
-# functional model, as `predict` runs it.
+# For all versions: every library once, with what some faults need: a graph, no oneDNN, or the
+# functional model of Keras itself,
+# as `predict` runs it.
 TARGETS = (
     "tensorflow:graph",
     "tensorflow:no-onednn",

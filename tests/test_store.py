@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -372,3 +374,38 @@ def test_without_findings_the_end_decides_the_verdict(
     assert result["verdict"] == verdict
     assert result["warnings"] == ["no mutant was run"]
     assert result["summary"] == "0 mutants at 0 a minute, nothing found."
+
+
+class _Watched:
+    """A connection that notices two threads inside it."""
+
+    def __init__(self, db: Any) -> None:
+        self._db, self._inside, self.met = db, 0, False
+
+    def execute(self, *arguments: Any) -> Any:
+        self._inside += 1
+        time.sleep(0.001)
+        self.met |= self._inside > 1
+        found = self._db.execute(*arguments)
+        self._inside -= 1
+        return found
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def test_threads_that_note_and_ask_do_so_one_after_the_other(tmp_path: Path) -> None:
+    """A prepared statement in the hands of two threads ended a campaign."""
+    with closing(Store(tmp_path, create=True)) as store:
+        watched = _Watched(store._db)
+        store._db = watched  # type: ignore[assignment]
+
+        def work(number: int) -> None:
+            for step in range(10):
+                store.note(facts.POSITIONS, {"a": [step, number, "x"]})
+                store.fact(facts.POSITIONS)
+
+        with ThreadPoolExecutor(3) as threads:
+            for done in [threads.submit(work, number) for number in range(3)]:
+                done.result()
+        assert not watched.met

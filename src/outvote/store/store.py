@@ -150,7 +150,8 @@ class Store:
                 write_atomically(path, lambda half: _make(half.name))
             # Targets tell from threads of their own that they have finished.
             self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._lock = threading.Lock()
+        # A statement that is prepared already must not be run by two threads at a time.
+        self._lock = threading.RLock()
         self.run = 0  # of a command, once one has begun
         try:
             with self._writable():
@@ -192,7 +193,7 @@ class Store:
                 )
 
     def _write(self, statement: str, values: Sequence[Any] = ()) -> None:
-        with self._writable():
+        with self._lock, self._writable():
             self._db.execute(statement, values)
 
     @contextmanager
@@ -252,7 +253,8 @@ class Store:
         self._write("INSERT OR REPLACE INTO facts VALUES (?, ?)", row)
 
     def fact(self, fact: Fact[T]) -> T:
-        return read_fact(self._db, fact)
+        with self._lock:
+            return read_fact(self._db, fact)
 
     def add(self, row: Row) -> None:
         values = tuple(vars(row).values())
