@@ -32,17 +32,8 @@ from outvote.targets.choose import choose, known_targets
 from outvote.targets.environments.provide import provide
 from real_bugs import BUGS, Bug
 
-# For all versions: every library once, with what some faults need: a graph, no oneDNN, or the
-# functional model of Keras itself,
-# as `predict` runs it.
-TARGETS = (
-    "tensorflow:graph",
-    "tensorflow:no-onednn",
-    "jax:jit",
-    "torch",
-    "torch:predict",
-    "numpy",
-)
+# For all versions: every library once, with what some faults need: a graph, or no oneDNN.
+TARGETS = ("tensorflow:graph", "tensorflow:no-onednn", "jax:jit", "torch", "numpy")
 SEED = "tiny-number"  # the smallest: what is drawn stands alone
 
 
