@@ -66,6 +66,20 @@ def test_workers_of_one_library_share_its_import_and_nothing_else(fake_model: Pa
     assert not alive
 
 
+def test_few_stand_ready_at_a_time(fake_model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each holds a library: those used longest ago end, and their workers live on."""
+    monkeypatch.setattr("outvote.run.nursery._MOST", 2)
+    targets = [replace(fake(name), packages=("numpy",), mode=name) for name in "abc"]
+    with LocalPool(targets, limits=LIMITS) as pool:
+        for target in targets:
+            pool.start([target.name])
+        assert len(standing(pool)) == 2
+        assert all(run.ok for run in run_once(pool, fake_model).values())
+        pool.recycle("a")
+        assert run_once(pool, fake_model)["a"].ok
+        assert len(standing(pool)) == 2
+
+
 def test_what_stands_ready_may_be_killed(fake_model: Path) -> None:
     with LocalPool([fake("a")], limits=LIMITS) as pool:
         pool.start()

@@ -53,6 +53,7 @@ else:
     serve(fd, parent)
 """
 _INIT = Path(__file__).parent.parent / "__init__.py"
+_MOST = 8  # that stand ready at a time: each holds its library
 _LONGEST = 64  # bytes of an answer
 _CAN_DIVIDE = sys.platform == "linux"
 
@@ -150,9 +151,19 @@ class Nursery:
             if self._ended:
                 raise RuntimeError("the pool is closed")
             if key not in self._zygotes:
+                self._make_room()
                 started = self._starter.submit(_Zygote, target, environment)
                 self._zygotes[key] = started.result()
+            self._zygotes[key] = self._zygotes.pop(key)  # the last in the row, as used last
             return self._zygotes[key]
+
+    def _make_room(self) -> None:
+        """End what was not used for longest; what it has divided off lives on."""
+        idle = [key for key, zygote in self._zygotes.items() if not zygote.is_asked]
+        for key in idle[: max(0, len(self._zygotes) - _MOST + 1)]:
+            zygote = self._zygotes.pop(key)
+            zygote.end()
+            zygote.close()
 
 
 def _can_divide(target: Target) -> bool:
@@ -164,7 +175,7 @@ def _key_of(target: Target) -> str:
     """Whose workers are alike until they are told who they are."""
     shared: list[Any] = [target.dialect, target.worker, os.environ.get("OUTVOTE_DIALECTS")]
     if target.packages:  # a library may read its settings while it is imported
-        shared += [target.name, target.backend, target.mode, sorted(target.env.items())]
+        shared += [target.backend, target.mode, sorted(target.env.items())]
         shared += map(str, target.path)
     return json.dumps(shared)
 
@@ -216,6 +227,11 @@ class _Zygote:
                 self.close()
                 return None
             return Born(self.popen, self._log)
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether somebody waits for its answer, or may have just been given it."""
+        return self._lock.locked() or not self._has_divided
 
     def end(self) -> None:
         end_group(self.popen)
