@@ -447,5 +447,6 @@ def test_layers_are_tried_alone_where_no_seed_is_named_and_on_branches_for_no_in
     alone = inputs == "2"
     seeds = ["tiny-number"] if alone else list(GROUPS["tiny"])
     assert [seed["name"] for seed in result["seeds"]] == seeds
-    assert {row["rule"] for row in result["rules"]} == ({"FL"} if alone else {"BR", "FL"})
+    assert {row["rule"] for row in result["rules"]} >= {"FL"}
+    assert ("BR" in {row["rule"] for row in result["rules"]}) is not alone
     assert result["tested"] == 5
