@@ -207,7 +207,8 @@ def test_a_check_on_nodes_says_what_it_says_here(
             if text.startswith("Running"):
                 stages.append(text)
                 for host in processes(psutil.Process(), "ray::TargetHost"):
-                    gpus.update(p.environ()["CUDA_VISIBLE_DEVICES"] for p in host.children())
+                    told = [p.environ().get("CUDA_VISIBLE_DEVICES", "") for p in host.children()]
+                    gpus.update(told)
                 os.kill(processes(psutil.Process(), "ray::TargetHost")[0].pid, signal.SIGKILL)
             return super().watch(text, pool, names)
 
