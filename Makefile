@@ -3,6 +3,9 @@ PYTHON ?= python3
 BIN := .venv/bin
 JOBS ?= $(shell getconf _NPROCESSORS_ONLN)
 CLASSIC := keras==2.1.4/tensorflow,keras==2.1.4/theano,keras==2.1.5/theano,keras==2.2.4/theano,keras==2.2.4/tensorflow,mxnet,executorch:torch
+ifeq ($(shell uname -m),x86_64)  # nobody builds LiteRT's converter for others
+CLASSIC := $(CLASSIC),litert:torch
+endif
 
 .PHONY: demo test checked quick classic floor lint dist docs setup clean
 
@@ -24,7 +27,7 @@ demo: .venv/demo
 	@echo "  demo-out/onnx/report.html"
 
 # What CI runs; tests start Python by the hundred, so bytecode is kept, whatever the environment says.
-# Environments that classic targets and ExecuTorch need are built beside lint and quick tests.
+# Environments that classic targets, ExecuTorch and LiteRT need are built beside lint and quick tests.
 test: export PYTHONDONTWRITEBYTECODE =
 test: setup
 	@$(MAKE) --no-print-directory -j2 checked classic
@@ -40,7 +43,7 @@ quick: export HYPOTHESIS_NO_PLUGINS = 1
 quick: setup
 	$(BIN)/python -m pytest -m "not frameworks and not browser and not slow" -n $(JOBS) --dist worksteal
 
-# Keras 2 on Theano, TensorFlow and MXNet, and ExecuTorch, into the user's cache folder; what cannot be had is said
+# Keras 2 on Theano, TensorFlow and MXNet, ExecuTorch and LiteRT, into the user's cache folder; what cannot be had is said
 # by the tests that need it.
 classic: setup
 	-@$(BIN)/outvote targets --targets '$(CLASSIC)' >/dev/null

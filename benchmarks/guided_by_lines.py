@@ -2,27 +2,22 @@
 
     python benchmarks/guided_by_lines.py [--targets numpy,torch] [--seconds 300] [--repetitions 3]
 
-Single layers (`--strategy layers`) on the tiny models of the zoo, in turns with and without
-`--no-line-coverage`, for equal minutes and from the same seeds of chance. Printed for each
-campaign: layers that were run, findings and their causes, lines of Keras reached; then the means.
-Without, nobody watched, so lines are not known.
+`outvote fuzz --strategy layers` without seeds, in turns with and without `--no-line-coverage`, for
+equal minutes and from the same seeds of chance. Printed for each campaign: layers that were run,
+how many of them a minute, findings and their causes, kinds of differences with those that wait,
+lines of Keras reached; then the means. Without, nobody watched, so lines are not known.
 """
 
 from __future__ import annotations
 
 import argparse
-import tempfile
-from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from outvote.campaign.job import Budget, FuzzJob
-from outvote.commands.blocks import seeds_of
-from outvote.commands.fuzz.run import start
-from outvote.core.dialect import zoo_of
-from outvote.dialects.keras.targets import BUILT_IN
+from outvote.api import fuzz
+from outvote.campaign.job import FuzzJob
 
-WAYS = {"with": True, "without": False}
+WAYS = {"with": False, "without": True}  # whether nobody watches the lines
 
 
 def counts(result: dict[str, Any]) -> dict[str, float]:
@@ -45,29 +40,26 @@ def lines(result: dict[str, Any]) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--targets", default="numpy,torch")
-    parser.add_argument("--seconds", type=float, default=300.0)
+    parser.add_argument("--seconds", type=int, default=300)
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--rules", default="", help="FL and others by commas; default: all")
     parser.add_argument("--minimise", type=float, default=FuzzJob.minimise)
     options = parser.parse_args()
-    job = FuzzJob(
-        seeds=seeds_of(list(zoo_of("tiny").members_of("tiny")), []),
-        targets=tuple(BUILT_IN[name] for name in options.targets.split(",")),
-        strategy="layers",
-        rules=tuple(name for name in options.rules.split(",") if name),
-        budget=Budget(seconds=options.seconds),
-        minimise=options.minimise,
-        confirm=0,
-    )
     found: dict[str, list[dict[str, float]]] = {way: [] for way in WAYS}
-    with tempfile.TemporaryDirectory() as folder:
-        for repetition in range(options.repetitions):
-            for way, watched in WAYS.items():
-                out = Path(folder) / f"{way}-{repetition}"
-                result = start(job.but(seed=repetition, line_coverage=watched), out)
-                found[way].append(counts(result))
-                told = ", ".join(f"{count:.0f} {name}" for name, count in found[way][-1].items())
-                print(f"{way} {repetition}: {told}{lines(result)}", flush=True)
+    for repetition in range(options.repetitions):
+        for way, unwatched in WAYS.items():
+            result = fuzz(
+                strategy="layers",
+                targets=options.targets.split(","),
+                budget=f"{options.seconds}s",
+                seed=repetition,
+                no_line_coverage=unwatched,
+                minimise=options.minimise,
+                confirm=0,
+                progress=False,
+            ).data
+            found[way].append(counts(result))
+            told = ", ".join(f"{count:.0f} {name}" for name, count in found[way][-1].items())
+            print(f"{way} {repetition}: {told}{lines(result)}", flush=True)
     for way, rows in found.items():
         means = ", ".join(f"{fmean(row[name] for row in rows):.1f} {name}" for name in rows[0])
         print(f"{way}, mean: {means}", flush=True)

@@ -20,6 +20,7 @@ import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -65,6 +66,8 @@ class Bug:
     dtype: str = "float32"
     right: tuple[str, ...] = ("tensorflow", "jax", "torch")
     start: str = ""  # where bisect begins; default: no bisect
+    needs: tuple[tuple[str, Any], ...] = ()  # parameters without which a live one does not show
+    whole: bool = False  # in a graph of several layers alone
     tied: bool = False  # as many votes for the wrong answer as for the right one
 
     @property
@@ -100,8 +103,9 @@ BUGS = (
     Bug(8, "Discretization of inf and NaN", _EDGED, (1,), ("tensorflow:graph",),
         "3.10.0", "3.12.0", data=_SPECIAL, right=("jax", "torch", "numpy"), start="3.9.0"),
     # Layer by layer nothing is wrong: Keras' functional model keeps a size that it does not know.
-    Bug(9, "Concatenate, one input masked", _MASKED, (4, 2), ("tensorflow", "jax", "torch"),
-        "3.8.0", "3.12.0", right=("numpy",)),
+    Bug(9, "Concatenate, one input masked", _MASKED, (4, 2),
+        ("tensorflow:predict", "jax:predict", "torch:predict"),
+        "3.8.0", "3.12.0", right=("numpy:predict",), whole=True),
     Bug(10, "Conv2D on an empty batch", "layers.Conv2D(3, 3)", (5, 5, 2),
         ("tensorflow", "jax", "numpy"), "3.13.2", "3.14.0", data="np.zeros((0, 5, 5, 2))",
         right=("torch",), start="3.13.0"),
@@ -116,9 +120,10 @@ BUGS = (
     Bug(14, "Conv3D channels_first", f"layers.Conv3D(3, 2, {_FIRST})", (2, 4, 4, 4),
         ("tensorflow:no-onednn",), "3.3.3", "3.5.0", right=("jax", "torch", "numpy")),
     Bug(15, "AveragePooling2D same, strides 2",
-        _POOLING, (6, 8, 2), ("torch",)),
+        _POOLING, (6, 8, 2), ("torch",), needs=(("padding", "same"),)),
     Bug(16, "UpSampling2D bicubic", "layers.UpSampling2D(2, interpolation='bicubic')", (4, 4, 1),
-        ("torch", "openvino"), right=("tensorflow", "jax", "numpy")),
+        ("torch", "openvino"), right=("tensorflow", "jax", "numpy"),
+        needs=(("interpolation", "bicubic"),)),
     # OpenVINO drops the NaN on x86_64 only, and then the votes are two against two.
     Bug(17, "MaxPooling2D over NaN", "layers.MaxPooling2D(2)", (4, 4, 1),
         ("tensorflow", "openvino") if _X86 else ("tensorflow",), tied=_X86,

@@ -1,11 +1,11 @@
 """How many mutants a minute, and what each of the design's decisions is worth.
 
     python benchmarks/throughput.py [SEED.keras --data FILE.npz | ZOO-NAME] [--mutants 300]
-    python benchmarks/throughput.py tiny --strategy layers --inputs 2 --targets numpy,torch \\
-        --seconds 90 --verdicts
+    python benchmarks/throughput.py --strategy layers --targets numpy,torch --seconds 90 --verdicts
 
-The second, with findings looked into as in real use, tells where the time goes: into new mutants,
-into looks at what is odd, and what waits at the end.
+The second is `outvote fuzz --strategy layers` as one types it: single layers, without seeds. With
+`--verdicts`, findings are looked into and confirmed as in real use; where the time goes is printed:
+into new mutants, into looks at what is odd, and what waits at the end.
 
 The same campaign (same seed, same mutants) in one run:
   as it is;
@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from outvote.api.asked import job_asked
 from outvote.campaign.campaign import Campaign
 from outvote.campaign.crews import OneCrew
-from outvote.campaign.job import Budget, FuzzJob
+from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.runner import Runner
 from outvote.commands.blocks import seeds_of
 from outvote.core.protocol import Forget
@@ -48,6 +49,7 @@ class Measured:
 
     mutants: int
     seconds: float
+    starting: float  # seconds until the first mutant
     busiest: float  # share of the time in which the busiest target computed
     valid: int
     findings: int
@@ -60,13 +62,20 @@ class Measured:
         return self.mutants / self.seconds * 60
 
     @property
+    def rate_of_search(self) -> float:
+        """Of the time for new mutants alone."""
+        searching: float = self.time["searching"]
+        return self.mutants / max(1e-9, searching) * 60
+
+    @property
     def split(self) -> str:
         parts = {name: self.time[name] for name in ("searching", "looking", "confirming")}
         total = sum(parts.values()) or 1.0
         told = ", ".join(f"{name} {spent / total:.0%}" for name, spent in parts.items())
         return (
-            f"{told}, {self.after:.0f} s of the looks after the end; {self.time['looks']} looks, "
-            f"{self.time['waiting']} kinds of differences wait"
+            f"{told} of {total:.0f} s, {self.after:.0f} s of the looks after the end; "
+            f"{self.time['looks']} looks, {self.time['waiting']} kinds of differences wait; "
+            f"starting took {self.starting:.0f} s more"
         )
 
 
@@ -89,7 +98,8 @@ def run(job: FuzzJob, *, forget: bool = False, restart: bool = False) -> Measure
         busy = max(store.fact(facts.BUSY).values())
         valid = sum(row.outcome != "invalid" for row in rows)
         found = len(store.findings())
-        return Measured(len(rows), seconds, busy / seconds, valid, found, time_, after)
+        starting = store.fact(facts.STARTING)
+        return Measured(len(rows), seconds, starting, busy / seconds, valid, found, time_, after)
 
 
 def spoil(runner: Runner, forget: bool, restart: bool) -> None:
@@ -110,9 +120,19 @@ def spoil(runner: Runner, forget: bool, restart: bool) -> None:
     runner.run = spoiled  # type: ignore[method-assign]
 
 
+def asked_for(options: argparse.Namespace) -> tuple[tuple[SeedFile, ...], tuple[str, ...]]:
+    """Seeds and rules as the command line has them: of single layers without a seed, its own."""
+    if options.seed is None and options.strategy == "layers":
+        job = job_asked("fuzz", strategy="layers", targets=options.targets.split(",")).job
+        return job.seeds, job.rules
+    name = options.seed or "lenet5"
+    data = [options.data] if options.data else []
+    return seeds_of(list(GROUPS.get(name, (name,))), data), ()
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("seed", nargs="?", default="lenet5", help="model file or zoo name")
+    parser.add_argument("seed", nargs="?", help="model file or zoo name; lenet5, for layers none")
     parser.add_argument("--data", type=Path)
     parser.add_argument("--mutants", type=int, default=300)
     parser.add_argument("--inputs", type=int, default=32)
@@ -123,11 +143,10 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="only the campaign as it is")
     parser.add_argument("--verdicts", action="store_true", help="also examine what is found")
     options = parser.parse_args()
+    seeds, rules = asked_for(options)
     job = FuzzJob(
-        seeds=seeds_of(
-            list(GROUPS.get(options.seed, (options.seed,))),
-            [options.data] if options.data else [],
-        ),
+        seeds=seeds,
+        rules=rules,
         targets=tuple(choose(options.targets.split(","), BUILT_IN)),
         budget=Budget(seconds=options.seconds)
         if options.seconds
@@ -140,9 +159,11 @@ def main() -> None:
         confirm=1 if options.verdicts else 0,
     )
     plain = run(job)
-    print(f"{options.seed}, {options.targets}, {options.inputs} inputs, {plain.mutants} mutants")
+    named = options.seed or seeds[0].name
+    print(f"{named}, {options.targets}, {options.inputs} inputs, {plain.mutants} mutants")
     print(
         f"as it is: {plain.rate:.0f} mutants/min ({plain.seconds:.1f} s), "
+        f"{plain.rate_of_search:.0f} of the time for new ones, "
         f"{plain.valid / plain.mutants:.1%} valid, {plain.findings} findings, busiest target "
         f"computes {plain.busiest:.0%} of the time"
     )

@@ -1,12 +1,14 @@
 """What released libraries differ in when they train: the section of docs/findings.md, and scripts.
 
-    python benchmarks/training_findings.py --cases 900 --seconds 600
     python benchmarks/training_findings.py --cases 900 --seconds 600 CAMPAIGN... --write
+    python benchmarks/training_findings.py --first 300 --cases 300 --seconds 200 --kept FOLDER
+    python benchmarks/training_findings.py --cases 0 --kept FOLDER --write
 
 Draws cases of losses, optimisers, regularisers and constraints, as `fuzz --oracle gradients` does
 with its mutants, on TensorFlow, JAX and PyTorch, and adds what campaigns found in training. Each
 script is run on every target; those that show nothing are dropped. `--write` puts the scripts into
-docs/training-findings and the table into docs/findings.md.
+docs/findings-training and the table into docs/findings.md. `--kept`: what is found is kept there,
+with what each script ended with, so that a long run may be made in pieces.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +41,7 @@ from outvote.judge.compare import Settings
 from outvote.run.local import LocalPool
 
 ROOT = Path(__file__).parents[1]
-PAGE, FOLDER = ROOT / "docs" / "findings.md", ROOT / "docs" / "training-findings"
+PAGE, FOLDER = ROOT / "docs" / "findings.md", ROOT / "docs" / "findings-training"
 MARK = Path(__file__).name
 NAMES = ("tensorflow", "jax", "torch")
 TARGETS = {name: BUILT_IN[name] for name in NAMES}
@@ -63,23 +66,46 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("campaigns", nargs="*", type=Path)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first case")
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--seconds", type=float, default=600.0)
+    parser.add_argument("--kept", type=Path, help="a folder for what is found, piece by piece")
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
+    numbers = range(options.first, options.first + options.cases)
     with tempfile.TemporaryDirectory() as folder:
-        found = [*drawn(options.cases, options.seconds, Path(folder)), *told(options.campaigns)]
-        once = {one.finding["fingerprint"]: one for one in reversed(found)}  # the first of each
-        shown = {key: one for key, one in once.items() if shows(one)}
-        rows = table(sorted(shown.values(), key=lambda one: one.name))
+        kept = options.kept or Path(folder) / "kept"
+        kept.mkdir(parents=True, exist_ok=True)
+        for one in (*drawn(numbers, options.seconds, Path(folder)), *told(options.campaigns)):
+            keep(one, kept)
+        found = sorted(map(read, kept.iterdir()), key=lambda one: one.name)
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            good = threads.map(shows, found)
+            shown = [one for one, is_good in zip(found, good, strict=True) if is_good]
+        rows = table(shown)
         print(rows)
         if options.write:
-            scripts = {one.name: one.script for one in shown.values()}
-            findings_page.write(PAGE, MARK, rows, FOLDER, scripts)
+            findings_page.write(PAGE, MARK, rows, FOLDER, {one.name: one.script for one in shown})
 
 
-def drawn(cases: int, seconds: float, folder: Path) -> Iterator[Shown]:
+def keep(one: Shown, kept: Path) -> None:
+    """In a folder by its cause, the first of each."""
+    folder = kept / one.finding["fingerprint"]
+    if not folder.exists():
+        folder.mkdir()
+        script = folder / "repro.py"
+        script.write_text(one.script.read_text(encoding="utf-8"), encoding="utf-8")
+        (folder / "finding.json").write_text(json.dumps(one.finding), encoding="utf-8")
+
+
+def read(folder: Path) -> Shown:
+    return Shown(json.loads((folder / "finding.json").read_text()), folder / "repro.py")
+
+
+def drawn(numbers: range, seconds: float, folder: Path) -> Iterator[Shown]:
     """Findings of cases that are drawn by their numbers."""
+    if not numbers:
+        return
     met: Counter[str] = Counter()
     began = time.monotonic()
     with LocalPool(list(TARGETS.values())) as pool:
@@ -87,7 +113,7 @@ def drawn(cases: int, seconds: float, folder: Path) -> Iterator[Shown]:
         judge, listed = StageJudge(bench), pool.ask("tensorflow", ListStages()).reply
         stages = dialect("keras").stage_cases
         assert stages is not None
-        for number in range(cases):
+        for number in numbers:
             if time.monotonic() - began > seconds:
                 break
             case = stages.drawn_stage(listed, pool.blobs, np.random.default_rng(number))
@@ -139,12 +165,17 @@ def told(campaigns: Sequence[Path]) -> Iterator[Shown]:
             subject = data["layer_kind"] or data["title"].partition(": ")[0].split()[-1]
             who = ", ".join(data["targets"])
             accused = data["accused"] or ""
-            yield Shown({**data, "accused": accused, "subject": subject, "who": who}, script)
+            wanted = ("fingerprint", "stage", "title", "triage", "reason")
+            told = {key: data[key] for key in wanted}
+            yield Shown({**told, "accused": accused, "subject": subject, "who": who}, script)
 
 
 def shows(one: Shown) -> bool:
     """Whether the script tells the accused from others, or, where nobody is, some from some."""
-    codes = {name: _code(one.script, name) for name in NAMES}
+    told = one.script.with_name("codes.json")
+    if not told.exists():
+        told.write_text(json.dumps({name: _code(one.script, name) for name in NAMES}))
+    codes = json.loads(told.read_text())
     accused = one.finding["accused"]
     good = 0 in codes.values() and (codes[accused] != 0 if accused else any(codes.values()))
     print(f"{one.name}: {'shows' if good else 'GONE'} {codes}", flush=True)
@@ -160,7 +191,7 @@ def _code(script: Path, name: str) -> int:
 
 def table(found: Sequence[Shown]) -> str:
     rows = [
-        f"| {one.finding['stage']} | [{one.finding['subject']}](training-findings/{one.name}.py) "
+        f"| {one.finding['stage']} | [{one.finding['subject']}](findings-training/{one.name}.py) "
         f"| {one.finding['who']} | {_cell(one.finding['title'])} | {one.finding['triage']} "
         f"| {_cell(one.finding['reason'])} |"
         for one in found

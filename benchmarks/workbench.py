@@ -1,12 +1,15 @@
 """How fast the pages of `outvote serve` are on a large store, and how much memory they take.
 
     .venv/bin/python benchmarks/workbench.py
-    .venv/bin/python benchmarks/workbench.py --seconds 3600 --browsers 10
+    .venv/bin/python benchmarks/workbench.py --seconds 3600
+    .venv/bin/python benchmarks/workbench.py --seconds 180 --pace 20
+    .venv/bin/python benchmarks/workbench.py --seconds 600 --browsers 10
 
-Makes a store of a million mutants and ten thousand findings (two minutes, 130 MB), serves it in
-a process of its own, and asks for pages, one after the other. Then ten clients ask for what is
-live, every second, while the campaign goes on: new mutants, findings and events. With --browsers,
-windows of a Chromium look instead.
+Makes a store of a million mutants and ten thousand findings (a minute, 130 MB), serves it in
+a process of its own, and asks for pages, one after the other. Then ten clients look every second
+while the campaign goes on: five follow its page, three the list of runs, two type filters. New are
+16 mutants a second, two findings every five seconds, and an event every half second; --pace makes
+all of that so many times as fast. With --browsers, windows of a Chromium look instead.
 """
 
 from __future__ import annotations
@@ -73,6 +76,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--mutants", type=int, default=1_000_000)
     parser.add_argument("--findings", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=60.0, help="of live updates")
+    parser.add_argument("--pace", type=float, default=1.0, help="of updates and of clients")
     parser.add_argument("--browsers", type=int, default=0, help="windows of Chromium")
     parser.add_argument("--store", type=Path, help="keep the store in this folder, and use it")
     return parser.parse_args()
@@ -189,23 +193,27 @@ def read(address: str) -> str:
 
 
 def live(address: str, process: psutil.Process, folder: Path, options: argparse.Namespace) -> None:
-    """Ten that look, one that writes; the server's memory every minute, at least five times."""
+    """Ten that look, one that writes; the server's memory every minute, at least nine times."""
     key = re.search(r"/at/(\w+)", read(address))
     assert key
-    stop, times, answers = threading.Event(), list[float](), 0
-    paths = [f"at/{key[1]}/live", "live", "findings/rows?text=dense"]
+    stop, times, met_so_far = threading.Event(), list[float](), [0, 0]
 
-    def look() -> None:
-        while not stop.wait(1.0):
-            for path in paths:
-                times.append(asked(address + path))
+    def look(path: str) -> None:
+        version = ""
+        while not stop.wait(1.0 / options.pace):
+            began = time.perf_counter()
+            text = read(address + path + version)
+            times.append(1000 * (time.perf_counter() - began))
+            if found := re.search(r'data-version="([^"]+)"', text):
+                version = f"?v={found[1]}"
 
     def write() -> None:
         rng, number, place = random.Random(1), options.mutants, options.findings
         with closing(Store(folder, create=False)) as store:
             number = store._db.execute("SELECT max(number) FROM mutants").fetchone()[0]
             place = store._db.execute("SELECT count(*) FROM findings").fetchone()[0]
-            while not stop.wait(0.5):
+            met_so_far[:] = [place, place]
+            while not stop.wait(0.5 / options.pace):
                 with store.transaction():
                     for _ in range(8):
                         number += 1
@@ -213,6 +221,7 @@ def live(address: str, process: psutil.Process, folder: Path, options: argparse.
                     if rng.random() < 0.2:
                         met(store, place, number, rng)
                         place += 1
+                        met_so_far[1] = place
                     store.again(fingerprint(rng.randrange(place)), number, number / PER_SECOND)
                     store.tell(progress(number, 2 * number, place))
 
@@ -221,13 +230,15 @@ def live(address: str, process: psutil.Process, folder: Path, options: argparse.
     if options.browsers:
         browsers = windows(address + f"at/{key[1]}", options.browsers)
     else:
-        threads += [threading.Thread(target=look) for _ in range(10)]
+        paths = [f"at/{key[1]}/live"] * 5 + ["live"] * 3
+        paths += ["findings/rows?text=dense", "findings/rows?text=torch+nan"]
+        threads += [threading.Thread(target=look, args=(path,)) for path in paths]
     for thread in threads:
         thread.start()
     time.sleep(5)
     before = process.cpu_times()
     memory = []
-    pause = min(60.0, options.seconds / 5)
+    pause = min(60.0, options.seconds / 9)
     for _ in range(round(options.seconds / pause)):
         time.sleep(pause)
         memory.append(process.memory_info().rss / 2**20)
@@ -240,17 +251,24 @@ def live(address: str, process: psutil.Process, folder: Path, options: argparse.
         print(f"windows: {options.browsers}, each shows {shown(browsers)}")
         browsers.quit()
     else:
-        answers = len(times)
-        worst = sorted(times)[int(0.99 * answers)]
+        worst = sorted(times)[int(0.99 * len(times))]
         middle = statistics.median(times)
-        print(f"ten clients: {answers} answers, median {middle:.0f} ms, 99 % {worst:.0f} ms")
+        print(f"ten clients: {len(times)} answers, median {middle:.0f} ms, 99 % {worst:.0f} ms")
     used = after.user + after.system - before.user - before.system
     print(f"processor: {100 * used / options.seconds:.0f} % of one core")
-    third = -(-len(memory) // 3)
-    first, last = statistics.fmean(memory[:third]), statistics.fmean(memory[-third:])
+    tell(memory, met_so_far)
+
+
+def tell(memory: list[float], findings: list[int]) -> None:
+    """Whether it grew: between the thirds of the time, and within the last two."""
+    third = len(memory) // 3
+    first, second, last = (
+        statistics.fmean(part) for part in (memory[:third], memory[third:-third], memory[-third:])
+    )
     print(
-        f"memory over {options.seconds:.0f} s: {first:.0f} MiB in the first third, {last:.0f} in "
-        f"the last, {max(memory):.0f} at most"
+        f"memory: {first:.1f}, {second:.1f} and {last:.1f} MiB on average in the thirds of that "
+        f"time ({last / first - 1:+.1%}), {max(memory):.1f} at most; findings: "
+        f"{findings[0]:,}, then {findings[1]:,}"
     )
 
 

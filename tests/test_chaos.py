@@ -57,7 +57,9 @@ class ShotPool(LocalPool):
         self.shots = Counter[str]()
         self.pids: set[int] = set()
 
-    def _ask(self, name: str, request: Request[R], patience: SharedPatience) -> Run[R]:
+    def _ask(
+        self, name: str, request: Request[R], patience: SharedPatience, first: bool = False
+    ) -> Run[R]:
         self._quiet[name] -= 1
         moment = self._rng.choice(("before", "during", "after", "never"))
         if self._quiet[name] > 0:
@@ -70,7 +72,7 @@ class ShotPool(LocalPool):
         late = threading.Timer(self._rng.random() * 0.02, self._shoot, [name])
         if moment == "during":
             late.start()
-        run = super()._ask(name, request, patience)
+        run = super()._ask(name, request, patience, first)
         if moment == "during":
             late.join()
         if moment == "after":

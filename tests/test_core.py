@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from outvote.core.arrays import Array, from_bytes, to_bytes
-from outvote.core.blackbox import BlackBox
+from outvote.core.blackbox import BlackBox, Position
 from outvote.core.blobs import BlobStore
 from outvote.core.errors import ProtocolError
 from outvote.core.model import Input, Layer, Model, Ref, Weight
@@ -207,4 +207,9 @@ def test_the_black_box_shows_the_last_position(tmp_path: Path) -> None:
     writer.note(3, 10, "conv_ä")
     assert reader.read().layer == "conv_ä"
     writer.note(4, 10, "x" * 5000)
-    assert (reader.read().done, len(reader.read().layer or "")) == (4, 1006)
+    assert (reader.read().done, len(reader.read().layer or "")) == (4, 998)
+    writer.live()
+    assert reader.read() == Position(4, 10, "x" * 998, signs=1)
+    writer.note(5, 10, "relu")
+    writer.live()
+    assert reader.read() == Position(5, 10, "relu", signs=2)

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import replace
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import psutil
@@ -27,6 +28,7 @@ from outvote.commands.fuzz.run import on_cluster, replay, resume, start
 from outvote.commands.view import UNSEEN, Nobody, View
 from outvote.core.errors import UsageError
 from outvote.core.target import Target
+from outvote.dialects.onnx.targets import BUILT_IN
 from outvote.fleet.address import Address
 from outvote.fleet.cluster import QUIET
 from outvote.store import facts
@@ -35,6 +37,7 @@ from test_bisect import Index
 from test_bulk import PACK, targets_with
 from test_fleet import lasting
 from test_fuzz_fake import count_of
+from test_onnx_bulk import LEAKS
 
 pytestmark = pytest.mark.frameworks
 
@@ -71,7 +74,12 @@ def cluster() -> Iterator[Any]:
 
 def processes(root: psutil.Process, name: str) -> list[psutil.Process]:
     """Those of actors of a class; the system keeps 15 letters of a name."""
-    return [p for p in root.children(recursive=True) if p.name().startswith(name[:15])]
+    found = []
+    for process in root.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it has ended since
+            if process.name().startswith(name[:15]):
+                found.append(process)
+    return found
 
 
 def numbers_in(folder: Path) -> list[int]:
@@ -120,6 +128,31 @@ def test_crews_and_nodes_die_and_join_and_every_mutant_is_there_once(
     assert lasting(tmp_path / "one") == lasting(tmp_path / "many")
 
 
+def test_a_slow_crew_holds_nobody_up(
+    cluster: Any, fake_model: Path, fake_data: Path, tmp_path: Path
+) -> None:
+    """One of two stands still in the middle of its work; the other does most of the rest."""
+    slow: list[psutil.Process] = []
+    nobody_goes_on = Timer(90, lambda: slow[0].resume())
+    went_on: list[bool] = []
+
+    def watch(progress: Progress) -> None:
+        crews = processes(psutil.Process(), "ray::CrewHost")
+        if progress.tested >= 16 and len(crews) == 2 and not slow:
+            slow.append(crews[0])
+            crews[0].suspend()
+            nobody_goes_on.start()
+        if progress.tested >= 72 and slow and not went_on:
+            went_on.append(slow[0].status() == psutil.STATUS_STOPPED)
+            slow[0].resume()
+
+    work = on_cluster(Address(head=cluster.address), ())
+    result = start(job_of(fake_model, fake_data, 96), tmp_path, watch, work=work)
+    nobody_goes_on.cancel()
+    assert went_on == [True]
+    assert (result["tested"], numbers_in(tmp_path)) == (96, list(range(1, 98)))
+
+
 @pytest.mark.usefixtures("toy_dialect")
 def test_cases_in_bulk_are_shared_out_and_none_is_tried_twice(
     cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -150,6 +183,39 @@ def test_cases_in_bulk_are_shared_out_and_none_is_tried_twice(
     (finding,) = result["findings"]
     assert finding["evidence"]["shown_again"] == 1
     assert finding["count"] > 50
+
+
+def test_graphs_of_onnx_are_shared_out_and_a_planted_fault_is_found(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Real runtimes on the nodes: the setup script of one travels there, and is outvoted.
+
+    A second holds several packs here, and ends where a stretch does.
+    """
+    monkeypatch.setattr("outvote.campaign.sift._STRETCH", 5 * PACK)
+    script = tmp_path / "leaks.py"
+    script.write_text(LEAKS)
+    reference = BUILT_IN["onnx-reference"]
+    planted = replace(reference, name="planted", library="planted", setup=script)
+    targets = (BUILT_IN["onnxruntime"], reference, planted)
+    settings: dict[str, Any] = {"jobs": ROOM, "memory_limit": 1 << 30}
+    budget = Budget(mutants=20 * PACK)
+    job = FuzzJob((), targets, "layers", budget, confirm=1, minimise=3.0, **settings)
+    work = on_cluster(Address(head=cluster.address), ())
+    at_work: set[int] = set()
+
+    def watch(progress: Progress) -> None:
+        at_work.add(len(processes(psutil.Process(), "ray::CrewHost")))
+
+    result = start(job, tmp_path / "out", watch, work=work)
+    assert max(at_work) == 2
+    with closing(Store(tmp_path / "out", create=False)) as store:
+        *open_ones, (behind, _) = store.fact(facts.SIFTED_LEFT)
+    left = sum(end - at for at, end in open_ones)
+    assert result["tested"] == behind - left >= 20 * PACK, "every number once"
+    found = {(f["accused"], f["layer_kind"]): f for f in result["findings"]}
+    assert found["planted", "Relu"]["triage"] == "bug"
+    assert found["planted", "Relu"]["evidence"]["shown_again"] == 1, "in fresh workers there"
 
 
 def test_stopped_there_killed_there_and_ended_here(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from outvote.core.blobs import BlobStore
-from outvote.core.model import Input, Layer, Model, Ref
+from outvote.core.model import Input, Json, Layer, Model, Ref
 from outvote.core.protocol import KindsListed
 from outvote.dialects.keras.mutate.catalogue import Catalogue
 from outvote.dialects.keras.mutate.maker import Blueprint, Maker
@@ -43,9 +43,10 @@ class Willing(Maker):
         given: Sequence[Spec],
         joined: bool = False,
         tried: bool = True,
+        named: Mapping[str, Json] | None = None,
     ) -> Blueprint | None:
         told = {"kind": kind, "config": parameters, "module": "", "registered": "", "build": None}
-        return Blueprint(told, (), (given[0],), joined)
+        return Blueprint(told, (), (given[0],), joined, kwargs=named or {})
 
 
 @pytest.fixture(scope="module")
@@ -131,6 +132,19 @@ def test_some_layers_have_one_or_two_parameters_and_others_most(drawn: list[Subj
     counts = [len(layer.config.keys() - {"name", "dtype"}) for _, layer in of_kind(drawn, "Conv2D")]
     assert min(counts) <= 4
     assert max(counts) >= 7
+
+
+def test_two_parameters_that_act_on_each_other_come_alone(drawn: list[Subject]) -> None:
+    """Steps and padding, both other than usual, and nothing that would hide what the two do."""
+    alone = [
+        layer
+        for _, layer in of_kind(drawn, "Conv2D")
+        if layer.config.keys() - {"name", "dtype"}
+        == {"filters", "kernel_size", "padding", "strides"}
+    ]
+    assert any(
+        layer.config["padding"] == "same" and layer.config["strides"] != 1 for layer in alone
+    )
 
 
 def test_every_activation_meets_numbers_of_many_kinds_at_once(drawn: list[Subject]) -> None:

@@ -31,7 +31,7 @@ from outvote.commands.fuzz.run import resume, start
 from outvote.commands.report.job import ReportJob
 from outvote.commands.report.run import run as run_report
 from outvote.core.errors import UsageError
-from outvote.core.target import Run, Target
+from outvote.core.target import Outcome, Run, Target
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.finding import Finding
 from outvote.run.local import LocalPool
@@ -170,6 +170,27 @@ def test_every_kind_of_misdeed_becomes_its_finding(
     kinds = {(f["kind"], f["accused"], f["layer_kind"]) for f in result["findings"]}
     assert kinds == {(kind, "bad", "Rescaling")}
     assert result["tested"] == 16
+
+
+def test_who_dies_of_a_layer_again_and_again_is_asked_once_more_the_first_time_alone(
+    fake_model: Path, fake_data: Path
+) -> None:
+    """Each death takes a worker: a kind of layer that is known to be deadly takes no more."""
+    targets = [fake("a"), fake("bad", "crash:Dense")]
+    with LocalPool(targets) as pool:
+        pool.start()
+        runner = Runner(pool, ["a", "bad"])
+        (seed,) = read_seeds(pool, job_of(fake_model, fake_data, targets))
+        question = ModelRun(seed, seed.case.model)
+        deaths = []
+        for _ in range(2):
+            before = pool.restarts["bad"]
+            (runs,) = runner.run([question])
+            assert runs["a"].ok
+            assert runs["bad"].outcome is Outcome.CRASH
+            deaths.append(pool.restarts["bad"] - before)
+        assert deaths == [2, 1]
+        assert runner.flaky == 0
 
 
 def test_a_hang_is_a_finding_and_the_campaign_goes_on(

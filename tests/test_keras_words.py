@@ -17,7 +17,7 @@ from outvote.core.errors import UsageError
 from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target
-from outvote.dialects.keras import files, layers, neurons
+from outvote.dialects.keras import files, layers, lesson, neurons
 from outvote.dialects.keras.classic import CLASSIC, classic_of, is_classic, keras_of
 from outvote.dialects.keras.logits import logits_apart
 from outvote.dialects.keras.recipes import RECIPES, lend_openblas
@@ -87,7 +87,10 @@ def test_an_activation_is_part_of_layers_that_have_one() -> None:
 def test_a_mask_is_given_by_the_name_that_the_layer_has_for_it() -> None:
     a, b = ref("a"), ref("b")
     assert layers.masked(layer("r", "LSTM", "x"), [a]) == {"mask": a}
-    assert layers.masked(layer("r", "Attention", "x"), [a, None]) == {"mask": [a, None]}
+    two = Layer("r", "Attention", {}, [[ref("x"), ref("y")]])
+    assert layers.masked(two, [a, None]) == {"mask": [a, None]}
+    started = replace(layer("r", "LSTM", "x"), kwargs={"initial_state": [ref("y")]})
+    assert layers.masked(started, [a, None]) == {"mask": a}  # states have no masks
     heads = Layer("h", "MultiHeadAttention", {}, [ref("x"), ref("y")])
     assert layers.masked(heads, [None, b]) == {"value_mask": b}
     named = replace(heads, kwargs={"use_causal_mask": True, "key": ref("z")})
@@ -160,6 +163,20 @@ def test_a_shared_output_and_an_input_are_left_alone() -> None:
         assert logits_apart(model) == (model, Ref(end))
     fed = chain(one, outputs=(Ref("x"),))
     assert logits_apart(fed) == (fed, Ref("x"))
+
+
+@pytest.mark.parametrize("activation", ["softmax", "sigmoid"])
+def test_what_an_output_squashes_is_passed_on_by_one_more_layer(activation: str) -> None:
+    """Whether it is a layer of its own, or the activation of one."""
+    apart = chain(layer("d", "Dense", "x"), layer("s", "Activation", "d", activation=activation))
+    fused = chain(layer("s", "Dense", "x", activation=activation))
+    for model in (apart, fused):
+        passed = lesson.passed_on(model)
+        assert passed is not None
+        assert passed.layers[:-1] == model.layers
+        assert (passed.layers[-1].kind, passed.layers[-1].inputs) == ("Rescaling", ("s",))
+        assert passed.outputs == (Ref("s_passed_on"),)
+    assert lesson.passed_on(chain(layer("d", "Dense", "x", activation="relu"))) is None
 
 
 # Float64.

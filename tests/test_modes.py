@@ -64,6 +64,11 @@ y = layers.LSTM(5, name="lstm")(y)
 y = layers.ReLU(name="relu")(layers.Dense(4, name="dense")(y))
 model = keras.Model(x, layers.Dense(3, name="last")(y))
 """
+MASKED = """
+x = keras.Input((4, 2))
+y = layers.Concatenate()([layers.Masking()(x), x])
+model = keras.Model(x, layers.LSTM(3)(y))
+"""
 MODES = ("tensorflow:graph", "tensorflow:xla", "tensorflow:no-onednn", "jax:jit", "torch:compile")
 OPENVINO = ("openvino:dynamic", "openvino:fast")
 PREDICT = tuple(f"{name}:predict" for name in ("tensorflow", "jax", "torch", "numpy", "openvino"))
@@ -107,6 +112,19 @@ def test_what_keras_predicts_is_what_its_layers_give(pool: Pool, path: Path) -> 
     checked = check(pool, path, "torch", *names)  # OpenVINO cannot compile it there
     assert all(run.ok for run in checked.runs.values()), checked.runs
     assert checked.verdict == "consistent", [f.title for f in checked.findings]
+
+
+def test_keras_computes_masks_anew_under_names_that_no_layer_has(
+    pool: Pool, keras_file: Callable[..., Path]
+) -> None:
+    """Masks of a file are no layers; the layer has the name that Keras gives its operation."""
+    path = keras_file(MASKED)
+    names = ("numpy", "numpy:predict", "torch:predict")
+    checked = check(pool, path, *names)
+    assert all(run.ok for run in checked.runs.values()), checked.runs
+    assert checked.verdict == "consistent", [f.title for f in checked.findings]
+    kinds = [layer.kind for layer in checked.case.model.layers]
+    assert kinds == ["Masking", "Concatenate", "LSTM"]
 
 
 def test_a_fault_that_only_predict_shows_is_found_and_proved(

@@ -14,10 +14,17 @@ import pytest
 
 from conftest import fake
 from outvote.core.target import Outcome, Target
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run.local import LocalPool
 from outvote.run.nursery import Nursery
 from outvote.run.process import Limits
 from test_workers_fake import LIMITS, run_once
+
+WITH_A_THREAD = """
+import threading, time
+threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
+from outvote.dialects.keras.workers.fake import create
+"""
 
 
 @pytest.fixture(autouse=True)
@@ -104,20 +111,16 @@ def test_a_library_that_cannot_be_imported_is_told_as_ever(
 ) -> None:
     (tmp_path / "dialects" / "odd" / "workers" / "bad.py").write_text(text)
     patience = 1.0 if outcome is Outcome.HANG else 60.0
-    with LocalPool([broken], limits=Limits(start_seconds=patience)) as pool:
-        (hello,) = pool.start().values()
-        assert hello.outcome is outcome
-        assert says in hello.message
+    both = [broken, replace(broken, name="odder")]
+    with LocalPool(both, limits=Limits(start_seconds=patience), jobs=2) as pool:
+        for hello in pool.start().values():
+            assert hello.outcome is outcome
+            assert says in hello.message
 
 
 def test_a_library_with_threads_is_not_divided(broken: Target, tmp_path: Path) -> None:
     """A copy would lack them: the process becomes the worker, and the next one starts anew."""
-    text = """
-import threading, time
-threading.Thread(target=time.sleep, args=(600,), daemon=True).start()
-from outvote.dialects.keras.workers.fake import create
-"""
-    (tmp_path / "dialects" / "odd" / "workers" / "bad.py").write_text(text)
+    (tmp_path / "dialects" / "odd" / "workers" / "bad.py").write_text(WITH_A_THREAD)
     with LocalPool([broken], limits=LIMITS) as pool:
         assert pool.start()["odd"].ok
         assert not pool._nursery._zygotes
@@ -125,6 +128,16 @@ from outvote.dialects.keras.workers.fake import create
         pool.stop("odd")
         assert pool.start()["odd"].ok
         assert of(pool)["odd"].pid != first
+
+
+def test_of_two_that_ask_at_once_only_one_gets_the_process_itself(
+    broken: Target, tmp_path: Path
+) -> None:
+    (tmp_path / "dialects" / "odd" / "workers" / "bad.py").write_text(WITH_A_THREAD)
+    both = [broken, replace(broken, name="odder")]
+    with LocalPool(both, limits=LIMITS, jobs=2) as pool:
+        assert [run.ok for run in pool.start().values()] == [True, True]
+        assert len({process.pid for process in of(pool).values()}) == 2
 
 
 def test_a_driver_that_is_killed_takes_what_stands_ready_with_it(tmp_path: Path) -> None:
@@ -147,3 +160,14 @@ with LocalPool([fake("a"), fake("b")]) as pool:
     assert len(children) == 3
     _, alive = psutil.wait_procs(children, timeout=30)
     assert not alive
+
+
+@pytest.mark.frameworks
+def test_workers_of_openvino_are_divided_too() -> None:
+    """Its telemetry would have a thread."""
+    with LocalPool([BUILT_IN["openvino"]]) as pool:
+        for _ in range(2):
+            assert pool.start(["openvino"])["openvino"].ok
+            (zygote,) = standing(pool)
+            assert zygote.num_threads() == 1
+            pool.stop("openvino")

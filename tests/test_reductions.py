@@ -358,7 +358,7 @@ def test_a_layer_alone_takes_its_tensors_and_masks_as_inputs() -> None:
     (only,) = model.layers
     assert only.args == [[{REF: ["x0", 0]}, {REF: ["x1", 0]}]]
     assert only.kwargs["scale"] == {REF: ["x2", 0]}
-    assert only.kwargs["mask"] == [{REF: ["x3", 0]}, None, None]
+    assert only.kwargs["mask"] == [{REF: ["x3", 0]}, None]
     assert arrays[3] is mask
 
 

@@ -78,6 +78,15 @@ def test_a_mask_reaches_the_layer_behind_the_one_that_makes_it(pool: Pool) -> No
     assert ran(pool, [pooling], x).reply.outputs.arrays[0].tolist() == [[2.0, np.float32(8 / 3)]]
 
 
+def test_a_mask_that_goes_on_behind_a_layer_is_a_gap(pool: Pool) -> None:
+    """What layers make of the masks that they read is not known here."""
+    x = np.array([[[1.0, 2.0], [0.0, 0.0], [5.0, 6.0]]], np.float32)
+    pooling = ("GlobalAveragePooling1D", {"data_format": "channels_last", "keepdims": False})
+    run = ran(pool, [("Masking", {"mask_value": 0.0}), RESCALING, pooling], x)
+    assert run.outcome is Outcome.UNSUPPORTED
+    assert ran(pool, [RESCALING, RESCALING, pooling], x).ok
+
+
 def test_the_noise_floor_moves_by_a_last_place(pool: Pool) -> None:
     x = np.ones((1, 64), np.float32)
     plain = ran(pool, [RESCALING], x).reply.outputs.arrays[0]

@@ -22,7 +22,7 @@ from outvote.core.outputs import Outputs
 from outvote.core.parts import SHORT
 from outvote.core.source import filled, keywords, literal, one_line
 from outvote.core.specimen import Specimen
-from outvote.core.target import Target
+from outvote.core.target import Outcome, Run, Target
 from outvote.dialects.keras import script
 from outvote.dialects.keras.script import can_prove, written_out
 from outvote.dialects.keras.targets import BUILT_IN
@@ -294,3 +294,33 @@ def test_what_openvino_does_is_shown_at_a_glance(
     compile(text, "short", "exec")
     assert "ov.compile_model" in text
     assert "call(x0))" not in text
+
+
+def test_where_nobody_is_accused_who_parts_is_shown_beside_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who fails or gives another thing: a maintainer runs it, and reads what another says."""
+    monkeypatch.setattr(script, "_defaults", lambda *asked: {})
+    layer = Layer("l", "ReLU", {"name": "l"}, [{REF: ["x", 0]}], origin=KERAS)
+    model = Model("m", (Input("x", (None, 1), "float32"),), (layer,), (Ref("l"),), "keras")
+    one, other = (Outputs((np.full((1, 1), n, "float32"),), ("float32",)) for n in (1, 2))
+    finding = finding_of(model, [one.arrays[0]], "they differ", one.arrays[0])
+    assert finding.proof is not None
+    targets = {name: BUILT_IN[name] for name in ("jax", "torch", "numpy")}
+    pool = cast(Pool, SimpleNamespace(blobs=BlobStore(tmp_path)))
+
+    def shown(outputs: dict[str, Outputs], failures: dict[str, Run[Any]]) -> list[str]:
+        assert finding.proof is not None
+        seen = replace(finding.proof.observed, outputs=outputs, failures=failures)
+        proof = replace(finding.proof, observed=seen)
+        text = script.short(finding.but(accused=None, proof=proof), targets, pool)
+        assert text is not None
+        return text.splitlines()
+
+    first, *_, gives, others = shown({"jax": one, "numpy": one, "torch": other}, {})
+    assert "'torch'" in first
+    assert gives == "# torch gives float32 (1, 1) 2.0"
+    assert others == "# jax gives float32 (1, 1) 1.0"
+    fails = Run[Any]("torch", Outcome.ERROR, message="no such size")
+    *_, gives, others = shown({"jax": one}, {"torch": fails})
+    assert (gives, others) == ("# torch fails: no such size", "# jax gives float32 (1, 1) 1.0")

@@ -85,12 +85,12 @@ def test_a_finding_comes_with_its_lineage_and_the_rule_that_found_it(campaign: P
 def test_only_what_is_new_is_asked_for(campaign: Path) -> None:
     with closing(Store(campaign, create=False)) as store, asked(campaign) as questions:
         (first,) = questions.findings()
-        assert questions.findings(first.row, first.last_at) == []
+        assert list(questions.findings(first.row, first.last_at)) == []
         store.again("0123456789ab", 3, 9.0)
         (met,) = questions.findings(first.row, first.last_at)
         assert (met.count, met.last_at) == (2, 9.0)
         (event,) = questions.events(0, "mutants tested")
-        assert questions.events(event.number, "mutants tested") == []
+        assert list(questions.events(event.number, "mutants tested")) == []
 
 
 def test_a_store_is_not_written_by_questions(campaign: Path) -> None:
@@ -145,6 +145,16 @@ def test_a_command_without_a_result_says_why(tmp_path: Path, reason: str, state:
     track = Track(places_below([tmp_path])[0])
     assert list(track.refresh()) == []
     assert (track.state, track.summary) == (state, reason)
+
+
+def test_a_check_that_was_stopped_says_so_and_has_a_report(tmp_path: Path) -> None:
+    with closing(Store(tmp_path, create=True)) as store:
+        store.begin(Started("check"))
+        store.tell(Finished("interrupted", "Stopped early: a had finished."))
+    track = Track(places_below([tmp_path])[0])
+    assert not track.has_report
+    assert list(track.refresh()) == []
+    assert (track.state, track.has_report) == ("stopped", True)
 
 
 def test_a_line_over_time_stays_short(tmp_path: Path) -> None:
@@ -303,6 +313,18 @@ def test_the_table_does_not_grow_with_what_is_met_again() -> None:
     assert pages() < 1.2 * before
     (first, *_) = table.find(Filter(sort="times")).rows
     assert first["count"] == 3
+
+
+def test_a_full_disk_is_said_and_the_table_stays_as_it_was(causes: Causes) -> None:
+    before = causes.find(Filter()).total
+    causes._db.execute("PRAGMA max_page_count = 1")  # as many as there are
+    many = [found(f"{n:012x}") for n in range(1000)]
+    with pytest.raises(UsageError, match=r"cannot be kept \(database or disk is full\); free some"):
+        causes.put("three", 0.0, many)
+    assert causes.find(Filter()).total == before
+    causes._db.execute("PRAGMA max_page_count = 100000")
+    causes.put("three", 0.0, many)
+    assert causes.find(Filter()).total == before + 1000 - 4
 
 
 def test_harm_has_an_order_and_takes_new_words() -> None:
@@ -599,3 +621,19 @@ def test_what_is_missing_is_said(
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert main(["serve", str(tmp_path)]) == 2
     assert "pip install 'outvote[serve]'" in capsys.readouterr().err
+
+
+def test_a_workbench_that_can_look_no_more_ends_and_says_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[int] = []
+
+    def look(shelf: Shelf) -> None:
+        looks.append(1)
+        if len(looks) == 3:
+            raise UsageError("the disk is full")
+
+    monkeypatch.setattr(Shelf, "refresh", look)
+    monkeypatch.setattr("outvote.commands.serve.run._EVERY", 0.05)
+    assert main(["serve", str(tmp_path)]) == 2
+    assert "the disk is full" in capsys.readouterr().err

@@ -306,7 +306,7 @@ def told_in(folder: Path, kind: str) -> list[Any]:
     if not (folder / FILE).exists():
         return []
     with questions_to(folder) as store:
-        return store.events(0, kind)
+        return list(store.events(0, kind))
 
 
 def test_many_look_while_a_campaign_grows_and_memory_stays(served: Served, root: Path) -> None:

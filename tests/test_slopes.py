@@ -86,7 +86,7 @@ def test_one_side_decides_where_the_other_is_not_defined() -> None:
 
 
 def point(slope: Slope, **given: float) -> Point:
-    return Point("x", 0, (0,), slope, given, allowed=0.01)
+    return Point("x", 0, (0,), slope, given, allowed=dict.fromkeys(given, 0.01))
 
 
 def test_a_point_is_clear_where_its_slope_tells_targets_apart() -> None:
@@ -131,7 +131,7 @@ def test_a_function_of_float32_has_no_smaller_steps(
 def test_a_target_is_held_to_its_own_function_where_that_is_clear() -> None:
     given = {"a": 1.0, "b": 0.0, "c": 0.0}
     own = {"a": Slope(1, 1, 0.0), "b": Slope(0, 0, 0.0), "c": Slope(0, 0, 0.3)}
-    found = Point("x", 0, (0,), Slope(1, 1, 0.0), given, 0.01, own)
+    found = Point("x", 0, (0,), Slope(1, 1, 0.0), given, dict.fromkeys(given, 0.01), own)
     assert found.is_disputed
     assert found.wrong == ("c",)  # its own is too rough to tell
 

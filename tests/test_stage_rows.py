@@ -60,7 +60,8 @@ class Desk:
     """Answers for every target; `narrow` changes what one gives in float32 alone.
 
     `functions`: of those that compute another one beside the point. `squashed`: what the loss of
-    TensorFlow adds to the gradient where it reads the logits behind an output.
+    TensorFlow adds to the gradient where it reads the logits behind an output. `clipped`: what a
+    target adds to the number, as a multiple of what losses keep away from 0 by.
     """
 
     blobs: BlobStore
@@ -71,6 +72,7 @@ class Desk:
     narrow_only: tuple[str, ...] = ()  # these fail in float64
     functions: Mapping[str, Callable[[Array], Array]] = field(default_factory=dict)
     squashed: float = 0.0
+    clipped: Mapping[str, float] = field(default_factory=dict)
     targets: Mapping[str, Any] = field(default_factory=lambda: TARGETS)
 
     def ask_all(self, names: Iterable[str], request: Any, *more: Any) -> dict[str, Run]:
@@ -101,7 +103,10 @@ class Desk:
         beside = tuple(self.beside(function, x, cotangent, move) for move in request.moves)
         leaf = Leaf("", 0, "x", slope, "" if slope is None else slope.dtype.name)
         told = Outputs((y,), (y.dtype.name,))
-        value = np.sum(y * cotangent)
+        border = 1e-7 if request.border is None else request.border
+        value = np.sum(y * cotangent) + x.dtype.type(self.clipped.get(name, 0.0) * border)
+        if x.dtype == np.float32:
+            value = value * np.float32(1 + self.narrow.get(name, 0.0))
         return PulledBack(value=value, outputs=told, gradients=(leaf,), beside=beside)
 
     def beside(
@@ -134,6 +139,7 @@ def judge(tmp_path: Path) -> Callable[..., StageVerdict]:
         update: bool = False,
         whole: bool = False,
         loss: bool = False,
+        part: str = "gradient",
         **more: Any,
     ) -> StageVerdict:
         given = dict(zip(NAMES, (first, second or first, third or first), strict=True))
@@ -143,7 +149,7 @@ def judge(tmp_path: Path) -> Callable[..., StageVerdict]:
         if loss:
             exercise = Pull(SQUASHED, (x,), loss={"class_name": "mse"}, truth=np.zeros_like(x))
         done = do(bench, exercise, list(NAMES))
-        part = "weights" if update else "gradient"
+        part = "weights" if update else part
         seen = observe(bench, done, part)
         assert seen.kind is not None, "targets agree: nothing is decided"
         return decide_stage(StageInquiry(bench, done, part, seen, whole=whole))
@@ -215,6 +221,17 @@ def test_two_functions_have_two_derivatives(judge: Judge) -> None:
     assert "for x[1, 0]: tensorflow 4, jax 4, torch 0." in said.reason
 
 
+def test_who_stands_alone_with_its_function_may_round_by_its_own_size(judge: Judge) -> None:
+    """The others are flat everywhere, as a loss is where it clips: they round nothing."""
+    flats: dict[str, Callable[[Array], Array]] = dict.fromkeys(("jax", "torch"), np.ones_like)
+    nothing: Given = lambda x, c: 0 * c  # noqa: E731
+    lost = 2 * LOST_DIGITS * LIMIT
+    for off, verdict in ((0.5 * LIMIT, ("difference", ())), (lost, ("bug", ("tensorflow",)))):
+        more = {"functions": flats, "narrow": {"tensorflow": off}}
+        said = judge(np.square, lambda x, c: 2 * x * c, nothing, nothing, **more)
+        assert (said.triage, said.wrong) == verdict
+
+
 def test_who_does_not_give_the_derivative_of_its_own_function_is_wrong(judge: Judge) -> None:
     said = judge(np.square, square, third=lambda x, c: x * c, functions={"torch": clipped})
     assert (said.triage, said.wrong, said.row) == ("bug", ("torch",), "gradient-wrong")
@@ -241,6 +258,24 @@ def test_a_loss_that_reads_the_logits_behind_an_output_is_a_class_of_its_own(jud
     assert said.reason.startswith("tensorflow computes the loss from the logits")
     said = judge(np.tanh, square, third=lambda x, c: x * c, loss=True, squashed=0.5)
     assert said.row != "loss-of-logits"
+
+
+@pytest.mark.parametrize(
+    ("clipped", "narrow", "verdict"),
+    [
+        ({"tensorflow": 1e3}, {}, ("difference", (), "loss-of-clips")),
+        ({"tensorflow": 1e3, "jax": -1e3}, {}, ("difference", (), "loss-of-clips")),
+        # What does not shrink, or is not there in float64, is no matter of clipping.
+        ({}, {"tensorflow": 1e-2}, ("bug", ("tensorflow",), "stage-wrong")),
+        ({"tensorflow": 1e3}, {"jax": 1e-2}, ("bug", ("tensorflow", "jax"), "stage-wrong")),
+    ],
+)
+def test_what_shrinks_with_the_border_of_a_loss_is_a_difference(
+    judge: Judge, clipped: Mapping[str, float], narrow: Mapping[str, float], verdict: Any
+) -> None:
+    given = {"loss": True, "part": "value", "clipped": clipped, "narrow": narrow}
+    said = judge(np.square, square, **given)
+    assert (said.triage, said.wrong, said.row) == verdict
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])

@@ -32,10 +32,12 @@ class NotingPool(LocalPool):
         super().__init__(targets)
         self.asked: list[tuple[str, str]] = []
 
-    def _ask(self, name: str, request: Request[R], patience: SharedPatience) -> Run[R]:
+    def _ask(
+        self, name: str, request: Request[R], patience: SharedPatience, first: bool = False
+    ) -> Run[R]:
         if isinstance(request, StepLayer):
             self.asked.append((name, request.layer))
-        return super()._ask(name, request, patience)
+        return super()._ask(name, request, patience, first)
 
 
 @pytest.fixture

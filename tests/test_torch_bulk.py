@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from conftest import in_pool, joined
+from outvote.bench.bulk import CampaignSieve
 from outvote.bench.sieve import GraphSieve
 from outvote.campaign.job import Budget, FuzzJob
 from outvote.commands.fuzz.run import start
@@ -85,6 +86,22 @@ def test_a_slow_target_gets_one_of_so_many_cases(every: int, count: int) -> None
     assert len(slow) == len(set(slow))
     assert abs(len(slow) - len(tested) / every) <= 2
     assert every == 1 or len({n % count for n in slow}) > 1  # not always the same place
+
+
+def test_a_stretch_ends_where_the_next_one_begins() -> None:
+    """However many packs a second holds: what follows is tried by whoever has the next stretch."""
+    counting = Counting()
+    targets = tuple(counting.targets.values())
+    wanted = DrawCases(seed=0, first=0, count=8)
+    sieve = CampaignSieve(
+        cast(Pool, counting), targets, "quick", wanted, frozenset(), lambda case: None
+    )
+    try:
+        told = list(sieve.sifted(16, 56))
+    finally:
+        sieve.close()
+    assert told[0].first == 16
+    assert sum(one.tested for one in told) == 40
 
 
 class Dying(Counting):

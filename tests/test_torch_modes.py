@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import random
 from pathlib import Path
 
@@ -26,6 +27,9 @@ COMPILED = (
     "torch:dynamic",
     "twin:torch:compiled",
 )  # for many seconds
+BROUGHT: tuple[str, ...] = ("executorch:torch", "litert:torch", "twin:torch:litert")
+if platform.machine() != "x86_64":  # nobody builds LiteRT's converter for others
+    BROUGHT = BROUGHT[:1]
 
 
 def test_traced_programs_agree(program_pool: Pool, tmp_path: Path) -> None:
@@ -45,14 +49,29 @@ def test_a_program_is_compiled(program_pool: Pool) -> None:
     np.testing.assert_array_equal(run.reply.outputs.arrays[0], answer)
 
 
-def test_a_program_runs_on_executorch_in_an_environment_of_its_own() -> None:
+@pytest.mark.parametrize("name", BROUGHT)
+def test_a_program_runs_in_an_environment_of_its_own(name: str) -> None:
     """Which `make classic` builds beside other tests, as those of the classic targets."""
     model, (x,), answer = probe()
-    with LocalPool(provide((BUILT_IN["executorch:torch"],))) as pool:
+    with LocalPool(provide((BUILT_IN[name],))) as pool:
         request = RunModel(model=model, inputs=(pool.blobs.put(x),), batch=1)
-        run = pool.ask("executorch:torch", request)
+        run = pool.ask(name, request)
     assert run.ok, run.message
     np.testing.assert_array_equal(run.reply.outputs.arrays[0], answer)
+
+
+@pytest.mark.parametrize(
+    ("said", "gap"),
+    [
+        ("fatal error: Python.h: No such file or directory", True),
+        ("fatal error: 'Python.h' file not found", True),
+        ("error: no match for 'operator+'", False),
+    ],
+)
+def test_a_machine_that_cannot_compile_is_no_fault_of_inductor(said: str, gap: bool) -> None:
+    from outvote.dialects.torch_export.workers.shared.compile import is_gap_of_compiler
+
+    assert is_gap_of_compiler(RuntimeError(f"C++ compile error\n{said}")) is gap
 
 
 def test_decompositions_are_what_computes(tmp_path: Path) -> None:

@@ -24,14 +24,13 @@ from outvote.commands.check.run import check_in
 from outvote.core.target import Target
 from outvote.dialects.torch_export.targets import BUILT_IN
 from outvote.run.pool import Pool
-from outvote.targets.choose import missing_packages
 from test_ground_truth import WORD
 from torch_programs import saved
 
 pytestmark = pytest.mark.frameworks
 
 EAGER = BUILT_IN["torch:eager"]
-TWINS = {t.twin: t for t in BUILT_IN.values() if t.twin and not missing_packages(t)}
+TWINS = {t.twin: t for t in BUILT_IN.values() if t.twin and not t.requirements}
 LOSSY = ("fp16", "bf16", "int8")
 SPOILING = Path(__file__).with_name("torch_spoiling.py")
 
@@ -97,6 +96,8 @@ def test_what_loses_nothing_agrees_and_what_rounds_is_told_as_that(
     found = checked(Classifier, program_pool, tmp_path, *(TWINS[name] for name in names))
     assert all(run.ok for run in found.runs.values()), found.runs
     assert found.verdict == "consistent", [f.title for f in found.findings]
+    fingerprints = [f.fingerprint for f in found.findings]
+    assert len(set(fingerprints)) == len(fingerprints) >= len(LOSSY)
     told = {row["transformation"]: row["verdict"] for row in check_result(found)["twins"]}
     assert told == {name: "precision" if name in LOSSY else "agrees" for name in names}
     for name in LOSSY:

@@ -146,6 +146,56 @@ def test_loss_and_penalty_are_differentiated_apart_and_together(pool: Pool, name
 
 
 @pytest.mark.parametrize("name", [*EAGER, *COMPILED])
+def test_what_losses_keep_away_from_0_by_may_be_told(pool: Pool, name: str) -> None:
+    """A chance of 0 for the true class; the next request has the usual border again."""
+    chances = put(pool, np.array([[0.0, 1.0]]), wide=True)
+    for border in (None, 2.0**-44, None):
+        request = PullBack(
+            model=Model("loss", (Input("p", (None, 2), "float64"),), (), (Ref("p"),), "keras"),
+            inputs=(chances,),
+            loss={"class_name": "CategoricalCrossentropy"},
+            truth=put(pool, np.array([[1.0, 0.0]]), wide=True),
+            exact=True,
+            border=border,
+        )
+        reply, _ = pulled(pool, name, request)
+        assert float(reply.value) == pytest.approx(-np.log(border or 1e-7), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["jax", "jax:jit"])
+def test_what_jax_compiles_is_a_sign_of_life(pool: Pool, name: str) -> None:
+    signs = []
+    for count in (7, 11):  # of instances: sizes that nothing was compiled for
+        x, c = (put(pool, np.ones((count, width))) for width in (4, 3))
+        pulled(pool, name, PullBack(model=dense(pool), inputs=(x,), cotangents=(c,)))
+        position = pool.position(name)
+        assert position is not None
+        signs.append(position.signs)
+    assert signs[1] > signs[0] + 2  # each layer that is entered is one, too
+
+
+@pytest.mark.parametrize("name", EAGER)
+def test_every_layer_but_the_last_may_be_moved_by_a_last_place(pool: Pool, name: str) -> None:
+    """Gradients move with them; what a loss reads is left as it is."""
+    one = dense(pool)
+    second = replace(layer(pool, "ReLU", {}, wide=False), args=[{REF: ["dense", 0]}])
+    model = replace(one, layers=(*one.layers, second), outputs=(Ref("relu"),))
+
+    def kernel(asked: Model, jitter: int | None) -> Array:
+        feeds, given = (put(pool, X),), (put(pool, C),)
+        request = PullBack(model=asked, inputs=feeds, cotangents=given, jitter=jitter)
+        found = pulled(pool, name, request)[1]["kernel"]
+        assert found is not None
+        return found
+
+    still, *moved = (kernel(model, seed) for seed in (None, 1, 2, 3, 4))
+    for found in moved:
+        assert 0 < np.abs(found - still).max() < 1e-5 * np.abs(still).max()
+    assert any((found != moved[0]).any() for found in moved)
+    np.testing.assert_array_equal(kernel(one, 1), kernel(one, None))
+
+
+@pytest.mark.parametrize("name", [*EAGER, *COMPILED])
 def test_statistics_of_a_batch_are_told_and_learned_by_nobody(pool: Pool, name: str) -> None:
     run = pool.ask(EAGER[0], PrepareTraining(model=normalising(pool)))
     request = PullBack(model=run.reply.model, inputs=(put(pool, X),), cotangents=(put(pool, X**2),))

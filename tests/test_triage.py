@@ -65,6 +65,17 @@ def test_a_majority_that_shares_a_wrong_formula_is_accused(
     assert "the majority is wrong" in finding.reason
 
 
+@pytest.mark.slow
+def test_two_against_two_are_one_finding_and_the_exact_result_says_whose(
+    fake_model: Path, fake_data: Path
+) -> None:
+    targets = (fake("a"), fake("b"), fake("c", "lie:d2"), fake("d", "lie:d2"))
+    finding = only(check_with(fake_model, fake_data, *targets))
+    assert finding.triage == "bug"
+    assert finding.accused in ("c", "d")
+    assert set(finding.targets) == {"c", "d"}
+
+
 def test_without_a_reference_two_are_undecided(tmp_path: Path, fake_data: Path) -> None:
     """`Scale` is a kind of the fake target alone: no formula is known for it."""
     model = tmp_path / "scale.json"

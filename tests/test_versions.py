@@ -42,6 +42,11 @@ MULTI_HOT = (
     "model = keras.Sequential([keras.Input((1,), dtype='int32'),"
     "layers.CategoryEncoding(num_tokens=4, output_mode='multi_hot')])"
 )
+CONCATENATED_MASKS = """
+x = keras.Input((4, 2))
+y = layers.Concatenate()([layers.Masking()(x), x])
+model = keras.Model(x, layers.LSTM(3)(y))
+"""
 LATER_PARAMETERS = """
 x = keras.Input((6, 6, 3))
 y = layers.BatchNormalization()(layers.Conv2D(4, 3, padding="same", activation="relu")(x))
@@ -59,6 +64,18 @@ def older(*names: str) -> tuple[Target, ...]:
 def pool() -> Iterator[Pool]:
     with LocalPool([*older("keras==3.3.3/numpy", "keras==3.3.3/jax"), BUILT_IN["jax"]]) as pool:
         yield pool
+
+
+def test_a_fault_of_masks_that_predict_alone_shows_is_seen(keras_file: Build) -> None:
+    """Keras 3.12.0 mended the mask of Concatenate (upstream change 21611)."""
+    path = keras_file(CONCATENATED_MASKS)
+    names = ("keras==3.8.0/torch:predict", "keras==3.8.0/numpy:predict", "torch:predict")
+    with LocalPool(older(*names)) as pool:
+        found = checked(pool, path, *names, count=2)
+    message = found.runs["keras==3.8.0/torch:predict"].message
+    assert "broadcast_to" in message
+    assert found.runs["torch:predict"].ok
+    assert [finding.accused for finding in found.findings] == ["keras==3.8.0/torch:predict"]
 
 
 def test_a_grid_shows_where_a_bug_went_and_accuses_the_old_version(
@@ -273,7 +290,6 @@ def test_keras_mxnet_leaves_out_a_trained_gamma(
     [
         ("layers.LayerNormalization()", "has no layer LayerNormalization"),
         ("layers.Dense(2, activation='gelu')", "has no activation 'gelu'"),
-        ("layers.Masking(), layers.LSTM(2)", "is not a layer that Keras 2 could have"),
         ("layers.Dense(2, dtype='float16')", "Dense in float16 is not translated"),
     ],
 )
@@ -286,6 +302,37 @@ def test_what_keras_2_did_not_have_is_a_gap(
     run = asked(pool, CLASSIC[0], model, np.ones((2, 3, 4), "float32"))
     assert run.outcome is Outcome.UNSUPPORTED
     assert said in run.message
+
+
+@is_classic
+def test_an_operation_is_no_layer_that_keras_2_could_have(
+    classic: Callable[[str], Pool], keras_file: Build
+) -> None:
+    pool = classic(CLASSIC[0])
+    path = keras_file("x = keras.Input((3, 4))\nmodel = keras.Model(x, keras.ops.tril(x))")
+    model, _ = read_model(pool, path, None, [BUILT_IN["jax"]])
+    run = asked(pool, CLASSIC[0], model, np.ones((2, 3, 4), "float32"))
+    assert run.outcome is Outcome.UNSUPPORTED
+    assert "is not a layer that Keras 2 could have" in run.message
+
+
+@is_classic
+def test_keras_2_computes_masks_by_itself(
+    classic: Callable[[str], Pool], keras_file: Build
+) -> None:
+    pool = classic(CLASSIC[0])
+    path = keras_file(
+        "model = keras.Sequential([keras.Input((3, 4)), layers.Masking(), layers.LSTM(2)])"
+    )
+    model, _ = read_model(pool, path, None, [BUILT_IN["jax"]])
+    x = np.ones((2, 3, 4), "float32")
+    x[1, 1:] = 0
+    right, found, unmasked = (
+        asked(pool, name, model, given).reply.outputs.arrays[0]
+        for name, given in (("jax", x), (CLASSIC[0], x), (CLASSIC[0], x + 1e-3))
+    )
+    np.testing.assert_allclose(found, right, atol=1e-5)
+    assert np.abs(unmasked - right).max() > 1e-2
 
 
 @is_classic

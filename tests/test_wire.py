@@ -9,10 +9,11 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -43,6 +44,7 @@ from outvote.core.protocol import (
 )
 from outvote.core.states import State
 from outvote.core.target import Outcome, Run
+from outvote.core.train_protocol import PullBack, TrainSteps
 from outvote.core.wire import Channel, Silence, framed
 from outvote.dialects.keras.targets import BUILT_IN
 from outvote.run import patience, process
@@ -380,6 +382,47 @@ def test_patience_follows_what_the_others_needed() -> None:
     assert shared.seconds(fake("b")) == 300  # never more than the user allows
     assert SharedPatience(5.0).seconds(fake("b")) == 5
     assert shared.seconds(slow) == 300
+
+
+def test_graphs_of_whole_models_may_compile_as_long_as_the_user_allows() -> None:
+    compiled = replace(fake("graph"), costs=frozenset({"compiles"}))
+    for request, seconds in ((PullBack, 300), (TrainSteps, 300), (RunModel, 30)):
+        shared = SharedPatience(300.0, request.compiles)
+        shared.note(Run("a", Outcome.OK, seconds=0.1))
+        assert (shared.seconds(compiled), shared.seconds(fake("eager"))) == (seconds, 30)
+
+
+def test_signs_of_life_are_waited_for_as_long_as_the_user_allows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A patience of 30 s, of which the user allows 100 between two steps."""
+    now = 0.0
+    monkeypatch.setattr(time, "monotonic", lambda: now)
+    box = BlackBox(tmp_path / "box")
+
+    class Boxed:
+        position = property(lambda self: box.read())
+
+        def check_memory(self) -> None:
+            pass
+
+    watch = process._Watch(cast(Process, Boxed()), lambda: 30.0, 1, 100.0)
+    assert watch.deadline() == 30
+    for now in (20.0, 45.0, 60.0):
+        box.live()
+        watch.tick()
+        assert watch.deadline() == now + 30
+    now = 85.0
+    assert not watch.moved()  # a sign that was heard of before is none
+    box.live()
+    assert watch.moved()
+    assert watch.deadline() == watch.limit == 100
+    box.note(1, 1)
+    watch.tick()
+    assert watch.deadline() == now + 30  # a step forward begins anew
+    now = 190.0
+    box.live()
+    assert not watch.moved()
 
 
 @pytest.mark.slow

@@ -75,15 +75,18 @@ class CampaignSieve:
     def close(self) -> None:
         self._sieve.close()
 
-    def sifted(self, first: int) -> Iterator[Sifted]:
-        """About a second's graphs at a time, from a number on, without end."""
+    def sifted(self, first: int, end: int) -> Iterator[Sifted]:
+        """About a second's graphs at a time, from a number on, and none from the other on."""
         packs: list[SievedPack] = []
         began = time.monotonic()
         for pack in self._sieve.packs(first):
             packs.append(pack)
-            if time.monotonic() - began >= _LONG:
+            is_last = pack.first + pack.tested >= end
+            if is_last or time.monotonic() - began >= _LONG:
                 yield self._told(packs)
                 packs, began = [], time.monotonic()
+            if is_last:
+                return
 
     def _told(self, packs: Sequence[SievedPack]) -> Sifted:
         inside: Counter[str] = Counter()

@@ -92,7 +92,7 @@ def observe(
     outputs = done.outputs(part)
     rounding = rounding_of(bench, done, part, whole)
     if _is_open(rounding, outputs):
-        rounding = _with_noise(bench, done, part, rounding)
+        rounding = _with_noise(bench, done, part, rounding, whole)
     if part == "gradient" and not whole and _is_open(rounding, outputs):
         rounding = _with_terms(bench, done, rounding)
     given = done.exercise.inputs if isinstance(done.exercise, Pull) else ()
@@ -169,15 +169,25 @@ def _terms(exercise: Exercise) -> int:
     return max([terms_of(exercise.model.layers, exercise.inputs), *sums])
 
 
-def _with_noise(bench: Bench, done: Exercised, part: str, rounding: Rounding) -> Rounding:
+def _with_noise(
+    bench: Bench, done: Exercised, part: str, rounding: Rounding, whole: bool
+) -> Rounding:
+    """Measured by moving what goes in; of a whole model, what every layer gives as well."""
     outputs = done.outputs(part)
     instruments = choose_instruments({name: bench.targets[name] for name in outputs})
 
     def ask(seeds: Sequence[Seed]) -> list[dict[str, Outputs]]:
-        return [_moved(bench, done.exercise, instruments, seed).outputs(part) for seed in seeds]
+        moves = [_moved(bench, done.exercise, instruments, seed, whole) for seed in seeds]
+        return [moved.outputs(part) for moved in moves]
 
     return measured(rounding, outputs, ask, {name: outputs[name] for name in instruments})
 
 
-def _moved(bench: Bench, exercise: Exercise, names: Sequence[str], seed: Seed) -> Exercised:
-    return do(bench, exercise.changed(lambda array: nudged(array, seed)), names)
+def _moved(
+    bench: Bench, exercise: Exercise, names: Sequence[str], seed: Seed, whole: bool
+) -> Exercised:
+    moved = exercise.changed(lambda array: nudged(array, seed))
+    quick = all(bench.targets[name].is_eager for name in names)  # others would compile it anew
+    if whole and quick and isinstance(moved, Pull):
+        moved = replace(moved, jitter=seed)
+    return do(bench, moved, names)

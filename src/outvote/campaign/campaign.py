@@ -110,7 +110,7 @@ class Campaign:
         self._watch = lambda: onlooker(self._progress())
         try:
             self._watch()
-            while self._crews.finish_one(self._brood):
+            while self._goes_on_with_one():
                 self._watch()
             self._finish()
             self._keep_told(self._crews.drifts(self._store.samples()))
@@ -124,6 +124,14 @@ class Campaign:
         self._store.note(facts.INTERRUPTED, False)
         self._totals.note(self._crews.standing)
         return True
+
+    def _goes_on_with_one(self) -> bool:
+        """Until a brood has ended; all of that time but looks was for new cases."""
+        began, looks = self._totals.seconds, self._docket.looks
+        more = self._crews.finish_one(self._brood)
+        seconds = (self._totals.seconds - began) * self._crews.side_by_side
+        self._docket.searches += max(0.0, seconds - (self._docket.looks - looks))
+        return more
 
     def _note_opening(self, opening: Opening) -> None:
         self._store.note(facts.HELLOS, dict(opening.heads))
@@ -182,7 +190,6 @@ class Campaign:
             yield Settle((), self._docket.numbers, None)
 
     def _generation(self, size: int) -> Brood:
-        began = time.monotonic()
         bred: list[AskedBirth] = []
         tries = 0
         while len(bred) < size:
@@ -205,7 +212,6 @@ class Campaign:
         joined = self._keep(bred, (yield from self._attempted(bred)))
         self._under_way -= size
         yield from self._settle(joined, size)
-        self._docket.searches += time.monotonic() - began
         while self._docket.is_due and (odd := self._docket.next()) is not None:
             yield from self._look(odd)
 

@@ -6,7 +6,9 @@ It knows no store and no strategy. `crews.py` says how a campaign asks one; `ord
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -31,6 +33,23 @@ from outvote.mutate.tools import value_class
 from outvote.store.rows import Birth
 from outvote.store.store import Sample
 
+_AT_ONCE = 4  # generations that targets may have before them; one crew sets out on few
+
+
+@dataclass(frozen=True)
+class Outing:
+    """Mutants that targets are running."""
+
+    crew: Crew
+    births: Sequence[Birth]
+    trials: Sequence[Trial]
+    runs: Future[list[dict[str, Run]]]
+
+    def reports(self) -> list[Report | None]:
+        """Of each birth, when all are there; None where one cannot be made again."""
+        told = self.crew.judge(self.trials, self.runs.result())
+        return [told.get(birth.number) for birth in self.births]
+
 
 @dataclass
 class Crew:
@@ -46,12 +65,16 @@ class Crew:
         self._family = Family(has.seeds, rules, has.tools)
         self._prober = Prober(job, has.pool, has.runner.names, has.tools)
         self._trough = Trough(has)
-        self._made: dict[int, Trial] = {}  # of the generation that is under way
+        self._made: dict[int, Trial] = {}  # of the generations that are under way
+        self._tried: dict[int, Trial] = {}  # and of the one that was judged
         self._odd: dict[int, Trial] = {}  # what waits for a look
-        self._making = 0.0  # seconds
+        self._under_way: list[Future[list[dict[str, Run]]]] = []
+        self._making = self._looking = 0.0  # seconds
         self._measures = False
+        self._threads = ThreadPoolExecutor(_AT_ONCE)
 
     def close(self) -> None:
+        self._threads.shutdown(wait=False, cancel_futures=True)
         self._trough.close()
 
     def opening(self, begun: bool) -> Opening:
@@ -72,6 +95,8 @@ class Crew:
     def make(self, births: Sequence[Birth], ancestors: Iterable[Birth]) -> list[bool]:
         """Whether each can be born: False where its rule does not apply."""
         began = time.monotonic()
+        if any(birth.rule in PROBES for birth in births):
+            self.rest()
         self._family.learn(ancestors)
         made = [self._proposed(birth) for birth in births]
         self._made.update({trial.number: trial for trial in made if trial is not None})
@@ -83,19 +108,35 @@ class Crew:
 
         None where one cannot be made again.
         """
+        return self.set_out(births, ancestors).reports()
+
+    def set_out(self, births: Sequence[Birth], ancestors: Iterable[Birth]) -> Outing:
+        """Begin to run mutants; who asks for the reports waits for them, and may do more before."""
         missing = [birth for birth in births if birth.number not in self._made]
         if missing:  # another crew made them
             self.make(missing, ancestors)
         trials = [self._made[birth.number] for birth in births if birth.number in self._made]
         whom = [self._whom(trial) for trial in trials]
-        answers = self.has.runner.run(trials, whom, lines=self.has.job.line_coverage)
+        runs = self._threads.submit(
+            self.has.runner.run, trials, whom, lines=self.has.job.line_coverage
+        )
+        self._under_way = [*(one for one in self._under_way if not one.done()), runs]
+        return Outing(self, births, trials, runs)
+
+    def judge(
+        self, trials: Sequence[Trial], answers: Sequence[Mapping[str, Run]]
+    ) -> dict[int, Report]:
+        """What the targets' answers come to, by number; the next order settles these."""
+        for trial in trials:
+            self._tried[trial.number] = self._made.pop(trial.number)
         told = zip(trials, answers, strict=True)
-        reports = {trial.number: self._judged(trial, runs) for trial, runs in told}
-        return [reports.get(birth.number) for birth in births]
+        return {trial.number: self._judged(trial, runs) for trial, runs in told}
 
     def look(self, births: Sequence[Birth], ancestors: Iterable[Birth]) -> list[Report | None]:
         """Why targets part on mutants that waited; None where one cannot be made again."""
-        return [self._look(birth, ancestors) for birth in births]
+        self.rest()
+        with self._looks():
+            return [self._look(birth, ancestors) for birth in births]
 
     def _look(self, birth: Birth, ancestors: Iterable[Birth]) -> Report | None:
         trial = self._odd.pop(birth.number, None)
@@ -107,14 +148,27 @@ class Crew:
         (runs,) = self.has.runner.run([trial])
         return self._looked_into(trial, runs)
 
-    def sift(self, first: int) -> Sifted:
-        """Some new cases in bulk, from a number on."""
-        return self._trough.sifted(first)
+    def sift(self, first: int, end: int) -> Sifted:
+        """Some new cases in bulk, from a number on, of the stretch that ends there."""
+        return self._trough.sifted(first, end)
 
     def look_at(self, one: SuspectCase, birth: Birth) -> list[Report | None]:
         """Why targets part on a case out of the sieve; None where it cannot be read."""
-        found = self._trough.run(one, birth)
-        return [None if found is None else self._looked_into(*found)]
+        with self._looks():
+            found = self._trough.run(one, birth)
+            return [None if found is None else self._looked_into(*found)]
+
+    def rest(self) -> None:
+        """Wait until no target runs a generation: nothing may come between steps of a session."""
+        wait(self._under_way)
+
+    @contextmanager
+    def _looks(self) -> Iterator[None]:
+        began = time.monotonic()
+        try:
+            yield
+        finally:
+            self._looking += time.monotonic() - began
 
     def settle(
         self, joined: Collection[int], waiting: Collection[int], sampled: int | None
@@ -126,14 +180,15 @@ class Crew:
         """
         samples: list[Sample] = []
         if self._measures and sampled is not None:
+            self.rest()
             samples = self.has.lab.stopwatch.sample(self._first, sampled)
-        for trial in self._made.values():
+        for trial in self._tried.values():
             if trial.number in joined and trial.birth is not None:
                 self._family.add(trial.birth, trial.subject)
-        held = {**self._odd, **self._made}
+        held = {**self._odd, **self._tried}
         self._odd = {number: trial for number, trial in held.items() if number in waiting}
-        self._made.clear()
-        self._family.sweep(spared=_digests(self._odd.values()))
+        self._tried.clear()
+        self._family.sweep(spared=_digests([*self._odd.values(), *self._made.values()]))
         self.has.runner.recycle(self.has.job.memory_limit)
         return samples
 
@@ -166,7 +221,7 @@ class Crew:
             dict(pool.restarts),
             dict(runner.busy),
             self._making,
-            investigator.seconds,
+            self._looking,
             investigator.looks,
             self.has.tools.refused,
         )

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from outvote.campaign.crew import Crew
+from outvote.campaign.crew import Crew, Outing
 from outvote.campaign.equipment import equipped
 from outvote.campaign.job import FuzzJob
-from outvote.campaign.orders import Order
+from outvote.campaign.orders import Order, TryOut
 from outvote.campaign.report import Opening, Standing, ToldFinding
 from outvote.core.events import Event
 from outvote.run.pool import Pool
+from outvote.search.registry import asks_ahead
 from outvote.store.store import Sample
 
+_GENERATIONS = 2  # that one crew has under way
 Brood = Generator[Order, Any, None]
 """A generation on its way: it yields orders, is sent what a crew answers, and ends when stored."""
 
@@ -32,6 +35,11 @@ class Crews(Protocol):
 
         None: a whole generation, because every order is a journey.
         """
+        ...
+
+    @property
+    def side_by_side(self) -> int:
+        """How many of them are at work."""
         ...
 
     def open(self, begun: bool, known: Collection[str]) -> Opening:
@@ -68,27 +76,48 @@ class Crews(Protocol):
 
 
 class OneCrew:
-    """The crew in this process: what it is asked it does at once."""
+    """The crew in this process: what it is asked it does at once.
+
+    Where the strategy may be asked ahead, it makes the next generation and judges the one before
+    while targets run one, so that they always have something to do. An oracle that is asked for may
+    open sessions while it judges, and nothing may come between their steps.
+    """
 
     width = 1
+    side_by_side = 1
 
     def __init__(self, job: FuzzJob, pool: Pool, out: Path, tell: Callable[[Event], None]) -> None:
         self._job, self._pool, self._out, self._tell = job, pool, out, tell
+        may_go_ahead = asks_ahead(job.strategy) and not job.oracle
+        self._most = _GENERATIONS if may_go_ahead else 1
+        self._under_way: deque[tuple[Brood, Outing]] = deque()
 
     def open(self, begun: bool, known: Collection[str]) -> Opening:
         self.crew = Crew(equipped(self._job, self._pool, self._tell), self._out, set(known))
         return self.crew.opening(begun)
 
     def finish_one(self, more: Callable[[], Brood | None]) -> bool:
-        brood = more()
-        if brood is None:
-            return False
-        answer = None
+        while True:
+            while len(self._under_way) < self._most and (fresh := more()) is not None:
+                if self._ends(fresh, None):
+                    return True
+            if not self._under_way:
+                return False
+            brood, attempt = self._under_way.popleft()
+            if self._ends(brood, attempt.reports()):
+                return True
+
+    def _ends(self, brood: Brood, answer: Any) -> bool:
+        """Do what it orders, until it has ended, or targets are at it."""
         while True:
             try:
                 order = brood.send(answer)
             except StopIteration:
                 return True
+            if isinstance(order, TryOut):
+                attempt = self.crew.set_out(order.births, order.ancestors)
+                self._under_way.append((brood, attempt))
+                return False
             answer = order.by(self.crew)
 
     def drifts(self, samples: Sequence[Sample]) -> Sequence[ToldFinding]:

@@ -21,8 +21,8 @@ from outvote.store.rows import Birth
 from outvote.store.store import Store
 
 SHARE = 0.3  # of the time, that looks may take while new cases are run
-MOST = 0.4  # of all time, with what is looked into after the end
-AFTER = 60.0  # seconds after the end, that looks may take in any case
+MOST = 0.33  # of all time, with what is looked into after the end
+AFTER = 10.0  # seconds after the end, that looks may take in any case
 _MOST_TOLD = 50  # keys of what waits, in the store
 
 
@@ -55,7 +55,7 @@ class Docket:
         self._alike: dict[CauseKey, list[int]] = defaultdict(list)  # numbers of further mutants
         self._under_way: list[Waiting[OddCase]] = []  # that crews are looking into
         self.looks = 0.0  # seconds that looks took, of all crews, in this sitting
-        self.searches = 0.0  # and new cases
+        self.searches = 0.0  # and the rest of their time
 
     def add(self, case: OddCase) -> Taken:
         """Take in a mutant on which targets part.
@@ -77,7 +77,7 @@ class Docket:
     @property
     def is_due(self) -> bool:
         """Whether looks have had less than their share of the time."""
-        return self.looks <= SHARE * (self.looks + self.searches)
+        return self.looks < SHARE * (self.looks + self.searches)
 
     def is_over(self, seconds: float) -> bool:
         """Whether looks have had enough, so long after the end."""

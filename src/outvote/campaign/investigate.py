@@ -6,7 +6,6 @@ same targets part in the same way is a further hit of the same finding.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -86,13 +85,11 @@ class Investigator:
         self._examiner = Examiner(self._pool, self.targets, settings, seconds)
         self.examined: dict[str, Finding] = {}  # by fingerprint
         self.looks = 0
-        self.seconds = 0.0  # spent on looking
 
     def look(self, seed: Seed, model: Model, judged: Judged) -> Conclusion:
         """Why targets differ on a model, as far as they do."""
         if not judged.suspicious:
             return Conclusion()
-        began = time.monotonic()
         case = seed.case_of(model)
         found = self._failed(case, judged) + self._odd_layers(seed, model, judged)
         known = self._known_of(model)
@@ -105,7 +102,6 @@ class Investigator:
         concluded = Conclusion(again=found.again, rounding=found.rounding)
         for finding in found.findings:
             concluded += self._examine(finding, case)
-        self.seconds += time.monotonic() - began
         return concluded
 
     def recognised(self, model: Model, judged: Judged) -> Recognised:

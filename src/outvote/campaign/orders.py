@@ -70,13 +70,14 @@ class Look(OfBirths):
 
 @dataclass(frozen=True)
 class Sift:
-    """New cases in bulk, from a number on: about a second's."""
+    """New cases in bulk, from a number on: about a second's, as far as the stretch goes."""
 
     first: int
+    end: int
     doing: ClassVar[str] = "sift"
 
     def by(self, crew: Crew) -> Any:
-        return crew.sift(self.first)
+        return crew.sift(self.first, self.end)
 
 
 @dataclass(frozen=True)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Any, Protocol
 
 from outvote.campaign.seeds import Seed
 from outvote.core.model import Model
 from outvote.core.protocol import Ran, Request, RunModel
 from outvote.core.states import State
-from outvote.core.target import Run
+from outvote.core.target import Outcome, Run
 from outvote.mutate.subject import Subject
-from outvote.run.pool import Pool, asked_some, asker
+from outvote.run.places import Places
+from outvote.run.pool import Ask, Pool, asked_some
 from outvote.run.settle import ask_all_settled, ask_settled, settled
 
 _NUMBERS = 1 << 16  # of hidden layers, that a target sends for one model
@@ -55,6 +58,9 @@ class Runner:
     flaky: int = 0
     recycled: int = 0
     busy: dict[str, float] = field(default_factory=dict)  # seconds inside each target
+    _deadly: set[tuple[str, str, str]] = field(default_factory=set)  # target, kind of layer, how
+    _counting: Lock = field(default_factory=Lock)
+    _turns: dict[str, Places] = field(default_factory=dict)  # by target
 
     def run(
         self,
@@ -72,13 +78,38 @@ class Runner:
                 replace(request, lines=True) if isinstance(request, RunModel) else request
                 for request in requests
             ]
-        found = asked_some(self.pool, requests, whom or [self.names] * len(requests))
-        for request, runs in zip(requests, found, strict=True):
-            for name, run in runs.items():
-                runs[name] = settled(asker(self.pool, name), request, run)
-                self.flaky += run.outcome.is_death and not runs[name].outcome.is_death
-                self.busy[name] = self.busy.get(name, 0.0) + inside(runs[name])
+        asked = whom or [self.names] * len(requests)
+        found = asked_some(self.pool, requests, asked, self._settled, self._turn)
+        with self._counting:
+            for runs in found:
+                for name, run in runs.items():
+                    self.busy[name] = self.busy.get(name, 0.0) + inside(run)
         return found
+
+    def _turn(self, name: str) -> AbstractContextManager[None]:
+        """Of those who ask side by side, each all its questions: who came first, reaches first."""
+        with self._counting:
+            return self._turns.setdefault(name, Places()).one()
+
+    def _settled(self, ask: Ask, request: Request[Any]) -> Run[Any]:
+        """The answer; of a death, what comes of it in fresh workers, unless that is known.
+
+        Whoever dies in a kind of layer, in the same way as one did that died of it again, is not
+        asked again: each time takes a worker.
+        """
+        first = ask(request)
+        if not first.outcome.is_death:
+            return first
+        cause = _cause_of_death(request, first)
+        if cause in self._deadly:
+            return first
+        run = settled(ask, request, first)
+        if not run.outcome.is_death:
+            with self._counting:
+                self.flaky += 1
+        elif cause is not None:
+            self._deadly.add(cause)
+        return run
 
     def alone(self, question: ModelRun) -> dict[str, Run[Ran]]:
         """One model, computed as a whole: nothing kept from earlier models is used."""
@@ -96,6 +127,15 @@ class Runner:
             if self.pool.memory(name) > limit:
                 self.pool.recycle(name)
                 self.recycled += 1
+
+
+def _cause_of_death(request: Request[Any], run: Run[Any]) -> tuple[str, str, str] | None:
+    """Who died in which kind of layer, and how; None: nobody knows, or it was killed."""
+    if run.outcome is not Outcome.CRASH or not isinstance(request, RunModel):
+        return None
+    kinds = {layer.name: layer.kind for layer in request.model.layers}
+    kind = kinds.get(run.layer or "")
+    return None if kind is None else (run.target, kind, run.message)
 
 
 def inside(run: Run[Any]) -> float:

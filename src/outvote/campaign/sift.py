@@ -108,7 +108,7 @@ class Sifter:
     def _generation(self, stretch: Allotment) -> Brood:
         """About a second of new cases, then a look or more, as far as the time allows."""
         began = time.monotonic()
-        sifted = yield from _settled(Sift(stretch.at))
+        sifted = yield from _settled(Sift(stretch.at, stretch.end))
         # Cases of which crew after crew dies count as tried: they are not given out again.
         sifted = sifted or Sifted(stretch.at, PACK, 0)
         stretch.at += sifted.tested

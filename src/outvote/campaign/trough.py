@@ -26,7 +26,7 @@ class Trough:
     """Sifts from any number on; who goes on where it stopped finds the next cases under way."""
 
     has: Equipment
-    _at: int = -1  # the number that the open sieve gives next
+    _coming: tuple[int, int] = (-1, -1)  # what the open sieve gives next: from, to
     _sifted: Iterator[Sifted] = field(default_factory=lambda: iter(()))
 
     @cached_property
@@ -39,15 +39,15 @@ class Trough:
         if "_sieve" in vars(self):  # it was opened
             self._sieve.close()
 
-    def sifted(self, first: int) -> Sifted:
-        """About a second of new cases."""
+    def sifted(self, first: int, end: int) -> Sifted:
+        """About a second of new cases, of the stretch that ends there."""
         has = self.has
         has.tools.blobs.keep_only(set())
         has.runner.recycle(has.job.memory_limit)
-        if first != self._at:
-            self._sifted = self._sieve.sifted(first)
+        if (first, end) != self._coming:
+            self._sifted = self._sieve.sifted(first, end)
         found = next(self._sifted)
-        self._at = found.first + found.tested
+        self._coming = (found.first + found.tested, end)
         for name, seconds in found.inside.items():
             has.runner.busy[name] = has.runner.busy.get(name, 0.0) + seconds
         return found

@@ -122,6 +122,11 @@ def lesson_of(options: argparse.Namespace, wing: Dialect) -> Lesson | None:
         if asked:
             raise UsageError(f"--{asked[0]} is about training; add --train")
         return None
+    if not wing.has("lesson"):
+        raise UsageError(
+            f"--train: a model of {wing.name} is not trained, for none of the runtimes that run it "
+            "here differentiates; give the .keras file or the .pt2 program that it was made of"
+        )
     return Lesson(
         wing.lesson.named(options.optimizer or "adam", "--optimizer"),
         wing.lesson.named(options.loss, "--loss") if options.loss else None,

@@ -76,6 +76,8 @@ class Pull:
     sample_weight: Array | None = None
     penalty: bool = False
     moves: tuple[Move, ...] = ()
+    border: float | None = None  # what losses keep away from 0 by; None: as the library has it
+    jitter: int | None = None  # the seed by which tensors of the graph are moved by a last place
 
     parts = ("forward", "value", "gradient", "statistics")
 
@@ -90,6 +92,8 @@ class Pull:
             penalty=self.penalty,
             exact=exact,
             moves=self.moves,
+            border=self.border,
+            jitter=self.jitter,
             steps=len(self.model.layers) + len(self.moves),
         )
 

@@ -236,8 +236,8 @@ class Mutation(Protocol):
 class OpenSieve(Protocol):
     """Draws cases of a dialect's own, runs them on targets in bulk and compares them cheaply."""
 
-    def sifted(self, first: int) -> Iterator[Sifted]:
-        """Some cases at a time, from a number on, without end."""
+    def sifted(self, first: int, end: int) -> Iterator[Sifted]:
+        """Some cases at a time, from a number on, and none from the other on."""
         ...
 
     def read(self, case: SuspectCase) -> ModelRead | None:
@@ -368,6 +368,8 @@ class StageScript(Protocol):
 
 class LessonWords(Protocol):
     """`lesson`: losses and optimisers, for training."""
+
+    AS_WRITTEN: bool  # a model says itself how it trains: that is what all of a check runs
 
     def named(self, text: str, option: str) -> Named:
         """A loss or an optimiser as the user names it."""

@@ -40,10 +40,13 @@ class Request(Generic[R]):
     reply: ClassVar[type[Reply]]
     opens: ClassVar[str]  # the session that it begins, which dies with its worker
     within: ClassVar[str]  # the session that it needs
+    compiles: ClassVar[bool]  # targets that compile are silent meanwhile, be it minutes
 
-    def __init_subclass__(cls, deed: str, opens: str = "", within: str = "") -> None:
+    def __init_subclass__(
+        cls, deed: str, opens: str = "", within: str = "", compiles: bool = False
+    ) -> None:
         super().__init_subclass__()
-        cls.deed, cls.opens, cls.within = deed, opens, within
+        cls.deed, cls.opens, cls.within, cls.compiles = deed, opens, within, compiles
         (base,) = cls.__orig_bases__  # type: ignore[attr-defined]
         (cls.reply,) = typing.get_args(base)
         OPERATIONS[cls.__name__] = cls
@@ -323,10 +326,14 @@ class CloseSession(Request[Done], deed="step through layers"):
 
 @dataclass(frozen=True, kw_only=True)
 class KindsListed(Reply):
-    """Kinds of layers with their parameters, and activations that need nothing but x."""
+    """Kinds of layers with their parameters, and activations that need nothing but x.
+
+    `arguments` are those of a kind's call besides the first, by name.
+    """
 
     kinds: Mapping[str, list[dict[str, Any]]]
     activations: list[str]
+    arguments: Mapping[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -352,7 +359,9 @@ class LayerMade(Reply):
 class MakeLayer(Request[LayerMade], deed="make layers"):
     """What a layer would be on tensors of these forms; `joined`: it takes them as one list.
 
-    With `tried` it is also called: some kinds announce another shape than they give.
+    With `tried` it is also called: some kinds announce another shape than they give. `named` are
+    arguments of the call; a reference in them means the tensor of that place in `given`, where
+    those without a name come first.
     """
 
     kind: str
@@ -360,6 +369,7 @@ class MakeLayer(Request[LayerMade], deed="make layers"):
     given: tuple[Form, ...]
     joined: bool
     tried: bool
+    named: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -415,3 +425,18 @@ class TellDefaults(Request[DefaultsTold], deed="tell default parameters"):
     """What each layer's configuration is when it is given only what it must be given."""
 
     model: Model
+
+
+@dataclass(frozen=True, kw_only=True)
+class RegionsTold(Reply):
+    """Layers that became one: by their names, in the order of the model."""
+
+    regions: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TellRegions(Request[RegionsTold], deed="tell what it fuses"):
+    """What a target makes of a model that is fed tensors of these shapes."""
+
+    model: Model
+    shapes: tuple[tuple[int, ...], ...]

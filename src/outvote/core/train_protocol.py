@@ -109,13 +109,15 @@ class PulledBack(Reply):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PullBack(Request[PulledBack], deed="differentiate models"):
+class PullBack(Request[PulledBack], deed="differentiate models", compiles=True):
     """Gradients of a model or a single layer by all that it reads.
 
     Of what: the sum of outputs times `cotangents` (a vector-Jacobian product), a `loss` of the
     first output, what regularisers ask (`penalty`), or several of these together. Arrays are
     named by their digests. `exact` is for models in float64. `moves`: the number is computed
-    after each of them, too, one at a time, by whatever way gives no gradients.
+    after each of them, too, one at a time, by whatever way gives no gradients. `border`: what
+    losses keep away from 0 by, where it is not the library's own number. `jitter`: what every layer
+    but the last gives is moved by about a last place, by this seed.
     """
 
     model: Model
@@ -127,6 +129,8 @@ class PullBack(Request[PulledBack], deed="differentiate models"):
     penalty: bool = False
     exact: bool = False
     moves: tuple[Move, ...] = ()
+    border: float | None = None
+    jitter: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,7 +165,7 @@ class StepsTrained(Reply):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrainSteps(Request[StepsTrained], deed="train models step by step"):
+class TrainSteps(Request[StepsTrained], deed="train models step by step", compiles=True):
     """Train a copy of a model on the same batch a few times, as the library does by itself."""
 
     model: Model

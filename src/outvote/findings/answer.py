@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.core.outputs import Outputs
 from outvote.core.source import one_line
 from outvote.findings.finding import Finding, Proof
 
@@ -31,6 +32,26 @@ def right_answer(finding: Finding, proof: Proof) -> tuple[Array | None, str]:
     told = "what they agree on" if decided else "one side's answer: it is undecided"
     agree = ", ".join(names if decided else names[:1])
     return seen.outputs[names[0]].arrays[0], f"{agree}: {told}"
+
+
+def shown_one(finding: Finding, proof: Proof) -> str:
+    """The target to look at: the accused, or where nobody is, one that does not give the answer.
+
+    That is who fails, or gives another thing than the side that the answer was taken from.
+    """
+    if finding.accused:
+        return finding.accused
+    seen = proof.observed
+    first, *others = [*seen.outputs] or [""]
+    answer = seen.outputs.get(first)
+    apart = [n for n in others if answer is not None and not _same(seen.outputs[n], answer)]
+    return next(iter([*seen.failures, *apart, *others]), first)
+
+
+def _same(one: Outputs, other: Outputs) -> bool:
+    pairs = list(zip(one.arrays, other.arrays, strict=False))
+    equal = all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
+    return equal and one.dtypes == other.dtypes
 
 
 def _has_form(finding: Finding, proof: Proof) -> bool:

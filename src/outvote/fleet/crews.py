@@ -141,6 +141,10 @@ class RayCrews:
 
     # What a campaign asks
 
+    @property
+    def side_by_side(self) -> int:
+        return max(1, sum(member.is_ready for member in self._members))
+
     def open(self, begun: bool, known: Collection[str]) -> Opening:
         self._known = set(known)
         opened: list[Opening] = []

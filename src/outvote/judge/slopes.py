@@ -49,14 +49,14 @@ class Slope:
 
 @dataclass(frozen=True)
 class Point:
-    """One element of a gradient: its slope, what targets give, and what rounding allows there."""
+    """One element of a gradient: its slope, what targets give, and what rounding allows each."""
 
     name: str
     place: int  # of the array among the gradients
     index: tuple[int, ...]
     slope: Slope
     given: Mapping[str, float]  # by target
-    allowed: float
+    allowed: Mapping[str, float]  # by target
     # By target: of the function that it computes itself; without one, `slope` stands for it.
     own: Mapping[str, Slope] = field(default_factory=dict)
     by: str = ""  # the target whose function `slope` is of
@@ -78,7 +78,7 @@ class Point:
         return own if self.tells(own) else self.slope
 
     def is_right(self, name: str, value: float, times: float = 1.0) -> bool:
-        return self.slope_on(name).holds(value, times * self.allowed)
+        return self.slope_on(name).holds(value, times * self.allowed[name])
 
     @property
     def wrong(self) -> tuple[str, ...]:
@@ -87,9 +87,11 @@ class Point:
     @property
     def is_disputed(self) -> bool:
         """Whether targets compute different functions beside the point."""
-        slopes = [self.slope_on(name) for name in self.given]
+        slopes = {name: self.slope_on(name) for name in self.given}
         return any(
-            a.low - a.error - self.allowed > b.high + b.error for a in slopes for b in slopes
+            a.low - a.error - self.allowed[name] > b.high + b.error
+            for name, a in slopes.items()
+            for b in slopes.values()
         )
 
 

@@ -139,6 +139,12 @@ NUDGES = 12
 # 1.5e-8) to what is small beside the borders at which losses clip (1e-7).
 SLOPE_STEPS = tuple(2.0**-n for n in range(5, 33, 3))
 
+# What losses keep away from 0 by in a second look, in float64: so little that it is rounding beside
+# the 1e-7 that is usual, and far above a place of 1. What targets are apart by because they clip at
+# other moments shrinks with it, by half of the steps (on a logarithmic scale) at least.
+NEAR_BORDER = 2.0**-44
+BORDER_SHRINKS = math.sqrt(NEAR_BORDER / 1e-7)
+
 # Two steps of which one is eight times the other give one slope, if it is no farther apart than
 # that; where the smallest change nothing then, on both sides, the function is computed in a type
 # that does not hold such steps.

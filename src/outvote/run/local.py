@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
@@ -19,6 +18,7 @@ from outvote.core.target import Outcome, Run, Target
 from outvote.run.folder import OwnedFolder
 from outvote.run.nursery import Nursery
 from outvote.run.patience import SharedPatience
+from outvote.run.places import Places
 from outvote.run.pool import Ask, asked_each, unheard
 from outvote.run.process import Limits, Process
 from outvote.run.scripts import script_of
@@ -51,9 +51,9 @@ class LocalPool:
         self._hellos: dict[str, Run[Hello]] = {}
         self._sessions: dict[tuple[str, str], Process] = {}  # (target, session): who holds it
         self._hangs: dict[str, dict[str, Run]] = {}  # by target and request
-        self._locks = {name: threading.Lock() for name in self.targets}
+        self._locks = {name: Places() for name in self.targets}
         self.jobs = jobs or os.cpu_count() or 1
-        self._turns = threading.Semaphore(self.jobs)
+        self._turns = Places(self.jobs)
         # More than there are targets: some may be added. None is made before it is needed.
         self._threads = ThreadPoolExecutor(max_workers=max(_THREADS, len(self.targets)))
         self._nursery = Nursery()
@@ -82,7 +82,7 @@ class LocalPool:
     def add(self, target: Target) -> None:
         """Take another target in, not started yet."""
         self.targets[target.name] = target
-        self._locks[target.name] = threading.Lock()
+        self._locks[target.name] = Places()
         self._hangs.pop(target.name, None)
         self.restarts[target.name] = self.peaks[target.name] = 0
 
@@ -104,8 +104,12 @@ class LocalPool:
         return {name: self._hellos[name] for name in wanted}
 
     def ask(self, name: str, request: Request[R]) -> Run[R]:
-        """One worker's answer. A dead worker is replaced first; its sessions are lost with it."""
-        return self._ask(name, request, SharedPatience(self._limits.silence_seconds))
+        """One worker's answer. A dead worker is replaced first; its sessions are lost with it.
+
+        Who asks one alone can do nothing else meanwhile, and goes before those who ask several.
+        """
+        patience = self._patience(request)
+        return self._ask(name, request, patience, first=True)
 
     def ask_all(
         self,
@@ -114,7 +118,7 @@ class LocalPool:
         done: Callable[[Run[R]], None] = unheard,
     ) -> dict[str, Run[R]]:
         """The same question to several workers at once; `done` hears of each as it ends."""
-        patience = SharedPatience(self._limits.silence_seconds)
+        patience = self._patience(request)
 
         def ask(name: str) -> Run[R]:
             run = self._ask(name, request, patience)
@@ -137,13 +141,16 @@ class LocalPool:
 
         def answer(name: str) -> T:
             def ask(request: Request[R]) -> Run[R]:
-                own = request, SharedPatience(self._limits.silence_seconds)
+                own = request, self._patience(request)
                 _, patience = shared.setdefault(id(request), own)
                 return self._ask(name, request, patience)
 
             return talk(name, ask)
 
         return self._each(list(names), answer)
+
+    def _patience(self, request: Request[Any]) -> SharedPatience:
+        return SharedPatience(self._limits.silence_seconds, request.compiles)
 
     def memory(self, name: str) -> int:
         """Bytes that a worker holds now; 0 while it is down."""
@@ -152,7 +159,7 @@ class LocalPool:
 
     def recycle(self, name: str) -> None:
         """End a worker; its next question starts a fresh one."""
-        with self._locks[name]:
+        with self._locks[name].one():
             process = self._processes.get(name)
             if process is not None:
                 process.kill()
@@ -162,9 +169,11 @@ class LocalPool:
         process = self._processes.get(name)
         return process.position if process else None
 
-    def _ask(self, name: str, request: Request[R], patience: SharedPatience) -> Run[R]:
+    def _ask(
+        self, name: str, request: Request[R], patience: SharedPatience, first: bool = False
+    ) -> Run[R]:
         target = self.targets[name]
-        with self._locks[name], self._turns:
+        with self._locks[name].one(first), self._turns.one(first):
             process = self._processes.get(name)
             living = process if process is not None and process.alive else None  # asked once
             lost = self._without_session(name, request, living) or self._hung_before(name, request)

@@ -184,7 +184,7 @@ class _Zygote:
     """A process that has imported a library, and divides when it is asked to."""
 
     def __init__(self, target: Target, environment: Mapping[str, str]) -> None:
-        self._has_divided = False
+        self._has_divided = self._is_worker = False
         self._lock = threading.Lock()
         self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         module = f"outvote.dialects.{target.dialect}.workers.{target.worker}"
@@ -203,9 +203,11 @@ class _Zygote:
     ) -> Born | None:
         """A child of ours; the process itself, where it becomes the worker or dies of its import.
 
-        None where it has died since: another one may do better.
+        None where it died since, or is the worker of who asked before: another may do better.
         """
         with self._lock:
+            if self._is_worker:
+                return None
             reads, writes = os.pipe()
             pid = None
             with suppress(OSError):  # nobody there, or no answer in time
@@ -226,6 +228,7 @@ class _Zygote:
                 self.end()
                 self.close()
                 return None
+            self._is_worker = True
             return Born(self.popen, self._log)
 
     @property

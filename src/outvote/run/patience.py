@@ -9,6 +9,7 @@ from outvote.core.target import Run, Target
 
 _LEAST = 30.0  # seconds: a busy machine, a first compilation
 _TIMES = 20.0  # as long as the slowest of the others
+_SLOWLY = frozenset({"compiles_slowly", "compiles_for_minutes"})
 
 
 @dataclass
@@ -20,6 +21,7 @@ class SharedPatience:
     """
 
     longest: float  # what the user allows
+    compiles: bool = False  # the request: whole models are compiled, which nobody sees inside of
     _slowest: float | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -32,6 +34,7 @@ class SharedPatience:
     def seconds(self, target: Target) -> float:
         """What is left to the others."""
         slowest = self._slowest
-        if slowest is None or target.costs & {"compiles_slowly", "compiles_for_minutes"}:
+        slowly = _SLOWLY | {"compiles"} if self.compiles else _SLOWLY
+        if slowest is None or target.costs & slowly:
             return self.longest
         return min(self.longest, max(_LEAST, _TIMES * slowest))

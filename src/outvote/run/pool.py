@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Protocol, TypeVar
 
 from outvote.core.blackbox import Position
@@ -102,13 +103,22 @@ def asked_each(
 
 
 def asked_some(
-    pool: Pool, requests: Sequence[Request[R]], whom: Sequence[Collection[str]]
+    pool: Pool,
+    requests: Sequence[Request[R]],
+    whom: Sequence[Collection[str]],
+    how: Callable[[Ask, Request[R]], Run[R]] = lambda ask, request: ask(request),
+    turn: Callable[[str], AbstractContextManager[None]] = lambda name: nullcontext(),
 ) -> list[dict[str, Run[R]]]:
-    """The same, and not everybody is asked every question: `whom` says who, for each."""
+    """The same, and not everybody is asked every question: `whom` says who, for each.
+
+    `how` a question is put: once, unless somebody wants to ask again. `turn`: held while a target
+    is asked all of its questions.
+    """
 
     def talk(name: str, ask: Ask) -> list[Run[R] | None]:
         pairs = zip(requests, whom, strict=True)
-        return [ask(request) if name in names else None for request, names in pairs]
+        with turn(name):
+            return [how(ask, request) if name in names else None for request, names in pairs]
 
     runs = pool.talk_to_each(dict.fromkeys(name for names in whom for name in names), talk)
     answered = [{name: runs[name][i] for name in names} for i, names in enumerate(whom)]

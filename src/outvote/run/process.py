@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shutil
@@ -154,7 +155,7 @@ class Process:
         steps: int,
     ) -> Run[R]:
         began = time.monotonic()
-        watch = _Watch(self, patience, steps)
+        watch = _Watch(self, patience, steps, self._limits.silence_seconds)
         try:
             self._channel.send(message, arrays, watch.deadline, watch.tick)
             while True:
@@ -264,18 +265,27 @@ def _cause_of_death(code: int) -> tuple[Outcome, str]:
 
 
 class _Watch:
-    """Patience with a worker: renewed by each step forward, at most as often as announced."""
+    """Patience with a worker: renewed by each step forward, at most as often as announced.
 
-    def __init__(self, process: Process, patience: Patience, steps: int) -> None:
+    A worker that gives signs of life between two steps compiles; it is not stuck, and has as long
+    as the user allows for a step.
+    """
+
+    def __init__(
+        self, process: Process, patience: Patience, steps: int, longest: float = math.inf
+    ) -> None:
         self._process = process
         self._patience = patience
         self._renewals = steps
+        self._longest = longest
         self._seen = 0
-        self._began = time.monotonic()
+        self._signs = process.position.signs
+        self._began = self._lived = time.monotonic()
         self.limit = patience()
 
     def deadline(self) -> float:
-        self.limit = self._patience()
+        patience, lived = self._patience(), self._lived - self._began
+        self.limit = max(patience, min(lived + patience, self._longest))
         return self._began + self.limit
 
     def tick(self) -> None:
@@ -283,12 +293,22 @@ class _Watch:
         self.moved()
 
     def moved(self) -> bool:
-        done = self._process.position.done
+        """Whether there is a reason to wait on."""
+        before = self._process.position
+        return self._stepped(before.done) or self._lives(before.signs)
+
+    def _lives(self, signs: int) -> bool:
+        if signs == self._signs:
+            return False
+        self._signs, self._lived = signs, time.monotonic()
+        return time.monotonic() < self.deadline()
+
+    def _stepped(self, done: int) -> bool:
         if done <= self._seen or self._renewals <= 0:
             return False
         self._renewals -= 1
         self._seen = done
-        self._began = time.monotonic()
+        self._began = self._lived = time.monotonic()
         return True
 
 

@@ -13,6 +13,7 @@ from outvote.search.random import Unguided
 from outvote.search.strategy import Choice, Experience, Offspring
 
 NAME = "layers"
+AHEAD = True
 VARYING = "neighbours"  # the group of the rules that vary a layer
 GROUPS = (NAME, VARYING)  # of the rules that it uses
 _SHARE = 0.5  # of the choices, that vary what there is to vary

@@ -1,6 +1,7 @@
 """The strategies, found by their folder: each file with a NAME is one.
 
 It also has `GROUPS`, of the rules that it uses, and `STRATEGY`, which is made of an `Experience`.
+One with `AHEAD` may be asked for the next mutants before it is told what came of those under way.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ def find_strategy(name: str) -> Any:
     if name not in known:
         raise UsageError(f"there is no strategy {name!r}; choose from {', '.join(sorted(known))}")
     return known[name]
+
+
+def asks_ahead(name: str) -> bool:
+    """Whether it makes no odds to a strategy when it is told of a mutant."""
+    return bool(getattr(find_strategy(name), "AHEAD", False))
 
 
 def strategy(name: str, memory: Experience) -> Strategy:

@@ -1,6 +1,7 @@
-"""All findings of all folders in one table, in memory: filtered, sorted and paged by SQL.
+"""All findings of all folders in one table: filtered, sorted and paged by SQL.
 
-A cause is a fingerprint; met in several folders, it is one row of the page.
+A cause is a fingerprint; met in several folders, it is one row of the page. Of the table as much is
+in memory as a cache holds, however many findings come; the rest is in a file without a name.
 """
 
 # ruff: noqa: S608 - only columns and conditions of our own stand in these texts
@@ -15,6 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
+from outvote.core.errors import UsageError
 from outvote.core.harm import harm
 from outvote.store.queries import ShortFinding
 
@@ -64,6 +66,7 @@ SORTS: Mapping[str, str] = {
     "what": "title, fingerprint",
 }
 PAGE = 100
+_CACHE = 4096  # KiB
 _CHOICES = ("triage", "kind", "accused", "layer_kind")
 
 
@@ -107,7 +110,8 @@ class Causes:
     """The table. One writer, many readers."""
 
     def __init__(self) -> None:
-        self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._db = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        self._db.execute(f"PRAGMA cache_size = -{_CACHE}")
         self._db.row_factory = sqlite3.Row
         self._db.executescript(_TABLES)
         self._lock = threading.Lock()
@@ -138,10 +142,14 @@ class Causes:
             self._db.execute("BEGIN")
             try:
                 yield
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
-            self._db.execute("COMMIT")
+                self._db.execute("COMMIT")
+            except sqlite3.OperationalError as error:
+                raise UsageError(
+                    f"findings cannot be kept ({error}); free some space where temporary files are"
+                ) from error
+            finally:
+                if self._db.in_transaction:
+                    self._db.execute("ROLLBACK")
 
     def know(self, reasons: Mapping[str, str]) -> None:
         """Which findings are known, and why."""

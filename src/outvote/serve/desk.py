@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from outvote.core.errors import UsageError
 from outvote.core.version import VERSION
 from outvote.report.page import environment
 from outvote.serve.own_folder import OwnFolder
+from outvote.serve.parts import Parts
 from outvote.serve.runs import Runs
 from outvote.serve.shelf import Shelf
 from outvote.serve.track import Track
@@ -33,6 +34,7 @@ class Desk:
     runs: Runs
     token: str
     config: Config | None = None  # of targets, for runs that are started from a page
+    parts: Parts = field(default_factory=Parts)
 
     def page(self, name: str, status: int = 200, **values: Any) -> Response:
         """A page, or a part of one, made of its template."""

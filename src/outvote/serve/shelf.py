@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 
 from outvote.serve.causes import Causes
@@ -14,6 +15,7 @@ from outvote.serve.places import Place, places_below
 from outvote.serve.track import Track
 
 _WALK = 5  # so many looks between two at the folders
+_AT_ONCE = 500  # findings that are held on their way into the table
 
 
 class Shelf:
@@ -46,12 +48,14 @@ class Shelf:
             self._tracks[key] = Track(there[key])
 
     def _read(self, track: Track) -> None:
-        ended = track.ended
-        found = list(track.refresh())
+        ended, key, found = track.ended, track.place.key, track.refresh()
+        some = list(islice(found, _AT_ONCE))
         if track.ended is not None and track.ended is not ended:
-            self.causes.forget(track.place.key)  # the last word: what is not in it has gone
-        if found:
-            self.causes.put(track.place.key, track.created, found)
+            self.causes.forget(key)  # the last word: what is not in it has gone
+        while some:
+            self.causes.put(key, track.created, some)
+            some = list(islice(found, _AT_ONCE))
+            track.version += 1
 
     def tracks(self) -> list[Track]:
         """Every folder, the latest first; those at work before all others."""

@@ -20,6 +20,7 @@ from outvote.store.queries import Queries, ShortFinding, asked
 
 _MOST_POINTS = 240  # of a line over time: beyond it every second one goes
 _OPTIONAL = ("accused", "layer", "layer_kind", "distance")
+_EARLY = "interrupted"  # the verdict on a command that was stopped
 _MOST_BYTES = 1 << 28  # of a result.json without a store
 
 
@@ -54,7 +55,6 @@ class Track:
         if stamp == self._stamp:
             return
         self._stamp, self.trouble = stamp, ""
-        self.version += 1
         try:
             if self.place.has_store:
                 with asked(self.place.path) as store:
@@ -66,6 +66,7 @@ class Track:
             self._stamp = ()  # it may be about to be made: it is looked at again
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             self.trouble = f"it was not written by outvote, or changed since: {error!r}"
+        self.version += 1  # at the end: who asks for this version is shown what it holds
 
     def _read(self, store: Queries) -> Iterator[ShortFinding]:
         for told in store.events(self._event, "started", "finished", "broken", "mutants tested"):
@@ -140,12 +141,17 @@ class Track:
         if self.trouble:
             return "unreadable"
         if isinstance(self.ended, Finished):
-            return "stopped" if self.command == "fuzz" and self.interrupted else "done"
+            early = self.interrupted if self.command == "fuzz" else self.ended.verdict == _EARLY
+            return "stopped" if early else "done"
         if isinstance(self.ended, Broken):
             return "failed" if self.ended.reason else "stopped"
         if self.process is None:
             return "elsewhere" if is_elsewhere(self._owner) else "gone"
         return "paused" if self.paused else "running"
+
+    @property
+    def has_report(self) -> bool:
+        return not self.trouble and (self.command == "fuzz" or isinstance(self.ended, Finished))
 
     @property
     def summary(self) -> str:

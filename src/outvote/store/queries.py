@@ -73,10 +73,10 @@ class Queries:
         ).fetchone()
         return json.loads(row[0]) if row is not None and row[0] is not None else {}
 
-    def events(self, after: int, *kinds: str) -> list[Numbered]:
+    def events(self, after: int, *kinds: str) -> Iterator[Numbered]:
         """Events of these kinds since the one of that number, without their results."""
         where = f"number > ? AND kind IN ({_marks(kinds)}) ORDER BY number"
-        return list(self._events(where, (after, *kinds)))
+        return self._events(where, (after, *kinds))
 
     def of_last_run(self, *kinds: str) -> list[Numbered]:
         """Events of the run that was begun last."""
@@ -103,7 +103,7 @@ class Queries:
         ).fetchone()
         return None if row is None else json.loads(row[0])
 
-    def findings(self, after: int = 0, since: float = -1.0) -> list[ShortFinding]:
+    def findings(self, after: int = 0, since: float = -1.0) -> Iterator[ShortFinding]:
         """Findings with a later row than that, or met again since that second."""
         query = (
             "SELECT f.rowid, f.fingerprint, f.count, f.first_at, f.last_at, m.rule, "
@@ -111,7 +111,7 @@ class Queries:
             "WHERE f.rowid > ? OR f.last_at > ? ORDER BY f.rowid"
         )
         rows = self._db.execute(query, (after, since))
-        return [_short(*row) for row in rows]
+        return (_short(*row) for row in rows)
 
     def finding(self, fingerprint: str) -> dict[str, Any] | None:
         """All of one finding, with its lineage."""

@@ -57,7 +57,7 @@ def fewer_outputs(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
         names = [layer.name for layer in specimen.model.layers]
         if ref.producer in names:
             cut = prefix(specimen.model, names.index(ref.producer))
-            yield _used_inputs(Specimen(replace(cut, outputs=(ref,)), specimen.inputs))
+            yield used_inputs(Specimen(replace(cut, outputs=(ref,)), specimen.inputs))
 
 
 def fewer_layers(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
@@ -72,11 +72,11 @@ def fewer_layers(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
             yield begun
     for position in (*_halves(size - 1), 0):
         cut = prefix(specimen.model, size - 2 - position)
-        yield _used_inputs(Specimen(cut, specimen.inputs))
+        yield used_inputs(Specimen(cut, specimen.inputs))
     for layer in reversed(layers):
         bypassed = _without(specimen.model, layer)
         if bypassed is not None:
-            rebuilt = builder.rebuilt(_used_inputs(Specimen(bypassed, specimen.inputs)))
+            rebuilt = builder.rebuilt(used_inputs(Specimen(bypassed, specimen.inputs)))
             if rebuilt is not None:
                 yield rebuilt
 
@@ -91,7 +91,7 @@ def _halves(size: int) -> list[int]:
     return found
 
 
-def _used_inputs(specimen: Specimen) -> Specimen:
+def used_inputs(specimen: Specimen) -> Specimen:
     """Without model inputs that no layer reads any more."""
     read = {name for layer in specimen.model.layers for name in layer.inputs}
     kept = [i for i, item in enumerate(specimen.model.inputs) if item.name in read]
@@ -173,11 +173,16 @@ def smaller_shapes(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
         for size in sorted({n for m in sizes for n in (1, 2, 3, 4, 5, m // 2, m - 1)}):
             together = [_cut(array, axis, size) for array in specimen.inputs]
             yield from _reshaped(specimen, together, builder)
-            if len(specimen.inputs) > 1:
+            if len(specimen.inputs) > 1 and not _has_masks(specimen):
                 for place, array in enumerate(specimen.inputs):
                     alone = list(specimen.inputs)
                     alone[place] = _cut(array, axis, size)
                     yield from _reshaped(specimen, alone, builder)
+
+
+def _has_masks(specimen: Specimen) -> bool:
+    """Truth values belong to places of other tensors: they are cut together or not at all."""
+    return any(array.dtype.kind == "b" for array in specimen.inputs)
 
 
 def _cut(array: Array, axis: int, size: int) -> Array:

@@ -58,13 +58,17 @@ class ScriptArrays:
 def at_a_glance(
     lines: Sequence[str], arrays: ScriptArrays, finding: Finding, proof: Proof, accused: Target
 ) -> str | None:
-    """The lines, then what the accused and a right target give; None: too much for a glance."""
-    expected, source = right_answer(finding, proof)
-    told = [
-        *lines,
-        f"# {told_of(accused.name, proof)}",
-        f"# expected, by {one_line(source)}: {first_of(expected)}",
-    ]
+    """The lines, then what the accused and a right target give; None: too much for a glance.
+
+    Where nobody is accused, what one side gives, and what another.
+    """
+    told = [*lines, f"# {told_of(accused.name, proof)}"]
+    if finding.accused:
+        expected, source = right_answer(finding, proof)
+        told.append(f"# expected, by {one_line(source)}: {first_of(expected)}")
+    else:
+        others = [name for name in proof.observed.outputs if name != accused.name]
+        told += [f"# {told_of(name, proof)}" for name in others[:1]]
     return "\n".join(told) + "\n" if len(told) <= SHORT and not arrays.kept else None
 
 

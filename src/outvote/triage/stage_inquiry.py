@@ -25,7 +25,7 @@ from outvote.core.target import Run
 from outvote.judge.observation import Observation
 from outvote.judge.rounding import Gap, Rounding
 from outvote.judge.slopes import Point, Slope
-from outvote.judge.tolerance import DIGIT, FARTHER, LOST_DIGITS
+from outvote.judge.tolerance import BORDER_SHRINKS, DIGIT, FARTHER, LOST_DIGITS, NEAR_BORDER
 from outvote.judge.vote import vote
 
 _LEAVES, _EACH = 3, 4  # elements of so many arrays are held against central differences
@@ -148,16 +148,21 @@ class StageInquiry:
         by = next(iter(clear), self.instrument)  # the first is the instrument of choice
         return replace(point, slope=slopes[by], by=by)
 
-    def _allowed(self, place: int, index: tuple[int, ...]) -> float:
-        """What rounding explains at an element, in absolute numbers."""
+    def _allowed(self, place: int, index: tuple[int, ...]) -> dict[str, float]:
+        """What rounding explains at an element, in absolute numbers.
+
+        It has the size of what a target computes itself: others may compute another function,
+        which is flat there; or what is usual, where it gives less.
+        """
         rounding = self.seen.rounding
-        rows = [found.rows[place] for found in self.seen.outputs.values()]
+        rows = {name: found.rows[place] for name, found in self.seen.outputs.items()}
         axis = next(iter(self.seen.outputs.values())).axes[place]
         row = 0 if axis is None else index[axis]
-        limit = float(rounding.limits(place, len(rows[0]))[0, row])
-        scale = sorted(_scale(array[row]) for array in rows)[(len(rows) - 1) // 2]
+        limit = float(rounding.limits(place, len(next(iter(rows.values()))))[0, row])
+        scales = {name: _scale(array[row]) for name, array in rows.items()}
+        usual = sorted(scales.values())[(len(rows) - 1) // 2]
         floor = rounding.floors[place] if rounding.floors else 0.0
-        return max(limit * scale, floor)
+        return {name: max(limit * max(usual, own), floor) for name, own in scales.items()}
 
     @cached_property
     def wrong_by_slopes(self) -> tuple[str, ...]:
@@ -219,6 +224,26 @@ class StageInquiry:
         return tuple(
             n for n, o in self.wide.items() if n in told and not rounding.explains(o, told[n])
         )
+
+    # Borders at which losses clip.
+
+    @cached_property
+    def clips(self) -> bool:
+        """Whether each gives what it gives in float64, and what these are apart by shrinks with
+        the number by which losses keep away from 0: they clip at other moments."""
+        pull, rounding = self.done.exercise, self.seen.rounding
+        if not isinstance(pull, Pull) or pull.loss is None or self.failed or len(self.wide) < 2:
+            return False
+        if self.points:  # of gradients, what each computes itself tells more
+            return False
+        apart = [gap for gap in _finer(rounding).gaps(self.wide).values() if not gap.explained]
+        own = [rounding.gap(self.wide[n], self.seen.outputs[n]).times for n in self.wide]
+        if not apart or max(own) >= LOST_DIGITS:
+            return False
+        nearer = do_wide(self.bench, replace(pull, border=NEAR_BORDER), list(self.wide))
+        found = nearer.outputs(self.part)
+        shrunk = _spread(list(found.values())) < BORDER_SHRINKS * _spread(list(self.wide.values()))
+        return len(found) == len(self.wide) and shrunk
 
     # float64.
 
@@ -351,6 +376,14 @@ class StageInquiry:
 def _finer(rounding: Rounding) -> Rounding:
     base = tuple((relative / DIGIT, element / DIGIT) for relative, element in rounding.base)
     return replace(rounding, base=base)
+
+
+def _spread(outputs: Sequence[Outputs]) -> float:
+    """The largest distance of any two, in absolute numbers; infinite where there are others."""
+    arrays = [np.stack(found) for found in zip(*(o.arrays for o in outputs), strict=True)]
+    if not all(np.isfinite(array).all() for array in arrays):
+        return math.inf
+    return max((float(np.ptp(array, axis=0).max(initial=0.0)) for array in arrays), default=0.0)
 
 
 def _scale(array: Array) -> float:

@@ -145,6 +145,14 @@ STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
         "{vote}.",
     ),
     DecisionRow(
+        "stage-adds-up",
+        "of a whole model, none of whose stages differs alone, numbers are apart by less than "
+        f"{LOST_DIGITS:.3g} times what rounding explains",
+        lambda q: q.adds_up,
+        "precision",
+        "No stage alone differs: small differences of single layers add up.",
+    ),
+    DecisionRow(
         "loss-of-logits",
         "targets agree once the model's output is passed on by one more layer: some compute the "
         "loss from the logits behind it, others from probabilities that they clip",
@@ -155,12 +163,14 @@ STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
         "that passes it on, targets agree.",
     ),
     DecisionRow(
-        "stage-adds-up",
-        "of a whole model, none of whose stages differs alone, numbers are apart by less than "
-        f"{LOST_DIGITS:.3g} times what rounding explains",
-        lambda q: q.adds_up,
-        "precision",
-        "No stage alone differs: small differences of single layers add up.",
+        "loss-of-clips",
+        "of a loss without conclusive central differences, each gives what it gives in float64, "
+        "and what these are apart by shrinks with the number by which losses keep away from 0 and "
+        "1",
+        lambda q: q.clips,
+        "difference",
+        "Targets clip at other moments, such as before and after they normalise: what they are "
+        "apart by in float64 shrinks with the number that they clip by.",
     ),
     DecisionRow(
         "gradient-missing",

@@ -72,6 +72,10 @@ class Context:
         self.layer = layer
         self._box.note(self.done, self.total, layer)
 
+    def live(self) -> None:
+        """Give a sign of life between two steps: something is done that takes its time."""
+        self._box.live()
+
     def step(self) -> None:
         self.reach(self.done + 1)
 

@@ -7,7 +7,6 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -32,8 +31,8 @@ class ToySieve:
     names: Sequence[str]
     seed: int
 
-    def sifted(self, first: int) -> Iterator[Sifted]:
-        for start in count(first, PACK):
+    def sifted(self, first: int, end: int) -> Iterator[Sifted]:
+        for start in range(first, end, PACK):
             inside: Counter[str] = Counter()
             found = [self._tried(n, inside) for n in range(start, start + PACK)]
             yield Sifted(start, PACK, PACK, tuple(one for one in found if one), inside)

@@ -86,5 +86,6 @@ def steps_question(pool: Pool, case: Case, lesson: Lesson, seed: int) -> StepsQu
     run = ask_settled(pool, able[0], CaseQuestion(case).request(pool.blobs))
     if not run.ok:
         raise UsageError(f"--train: {able[0]} cannot run the model: {run.message}")
-    output = run.reply.outputs.arrays[0]
-    return StepsQuestion(lesson_case(pool, case, lesson, able[0], output, _BATCH, seed).drill)
+    return StepsQuestion(
+        lesson_case(pool, case, lesson, able[0], run.reply.outputs, _BATCH, seed).drill
+    )

@@ -7,7 +7,7 @@ measure the noise floor → localise → findings → result.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from outvote.commands.check.case import read_case
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
 from outvote.commands.check.result import check_result
-from outvote.commands.check.train import lesson_check
+from outvote.commands.check.train import as_trained, lesson_check
 from outvote.commands.record import recording
 from outvote.commands.view import UNSEEN, View
 from outvote.core.case import Case, balanced_batch, load_data
@@ -121,7 +121,10 @@ class Check:
         if case is None:
             with watch("Reading the model", pool, names):
                 case = read_case(pool, job, arrays)
-        return cls(pool, Checked(job, hellos, case), watch)
+        checked = Checked(job, hellos, case)
+        if job.lesson is not None:
+            as_trained(pool, checked)
+        return cls(pool, checked, watch)
 
     @property
     def targets(self) -> dict[str, Target]:
@@ -149,7 +152,7 @@ class Check:
             )
         elif len(checked.outputs) > 1 and checked.verdict == "consistent":
             self.look_inside()
-        checked.findings = [self.own_precision(finding) for finding in checked.findings]
+        checked.findings = _told_once(self.own_precision(f) for f in checked.findings)
         if self.job.minimise > 0 and any(f.triage != "precision" for f in checked.findings):
             self.examine()
         if self.job.oracle:
@@ -358,6 +361,16 @@ class Check:
         checked.repros = write_evidence(
             self.pool, checked.findings, self.targets, checked.hellos, out
         )
+
+
+def _told_once(findings: Iterable[Finding]) -> list[Finding]:
+    """Of precision, which is not looked into, the first of what is the same."""
+    told: list[Finding] = []
+    for finding in findings:
+        same = {other.fingerprint for other in told if other.triage == "precision"}
+        if finding.triage != "precision" or finding.fingerprint not in same:
+            told.append(finding)
+    return told
 
 
 def _require_one(runs: Mapping[str, Run]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import secrets
 import socket
@@ -17,6 +18,7 @@ from outvote.targets.choose import install_hint
 
 _HOST, _PORT = "127.0.0.1", 8642
 _NEEDED = ("starlette", "uvicorn")
+_M_ARENA_MAX = -8  # of <malloc.h>
 _EVERY = 1.0  # seconds between two looks at the stores
 
 
@@ -42,6 +44,7 @@ def run(job: ServeJob, view: View = UNSEEN) -> dict[str, Any]:
         secrets.token_urlsafe(18),
         config,
     )
+    _share_heaps()
     desk.warm()
     desk.shelf.refresh()
     with _bound(job.port) as listener:
@@ -49,18 +52,33 @@ def run(job: ServeJob, view: View = UNSEEN) -> dict[str, Any]:
         settings = uvicorn.Config(
             create_app(desk), log_level="warning", access_log=False, lifespan="off"
         )
+        server = uvicorn.Server(settings)
+
+        def look() -> None:
+            try:
+                desk.shelf.refresh()
+            except BaseException:
+                server.should_exit = True  # better no page than one that stands still
+                raise
+
         try:
-            with repeated(desk.shelf.refresh, _EVERY):
+            with repeated(look, _EVERY):
                 view.say(f"outvote serve: {address}")
                 view.say("whoever has this address may read and start runs; Ctrl-C ends it")
                 if job.opens:
                     webbrowser.open(address)
-                uvicorn.Server(settings).run(sockets=[listener])
+                server.run(sockets=[listener])
         except KeyboardInterrupt:
             pass  # that is how it ends
         finally:
             desk.runs.close()
     return {"command": "serve", "address": address}
+
+
+def _share_heaps() -> None:
+    """Two for all threads: each with its own (glibc) would keep what its largest page took."""
+    if hasattr(libc := ctypes.CDLL(None), "mallopt"):
+        libc.mallopt(_M_ARENA_MAX, 2)
 
 
 def _bound(port: int | None) -> socket.socket:

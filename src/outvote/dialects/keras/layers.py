@@ -63,7 +63,8 @@ def makes_masks(layer: Layer) -> bool:
 def masked(layer: Layer, masks: Sequence[Any]) -> dict[str, Any]:
     """Most layers take all in one argument; some have one for each tensor, named after it."""
     if layer.kind not in _MASKS_BY_NAME:
-        return {"mask": masks[0] if len(masks) == 1 else list(masks)}
+        read = masks[: len(list(find_refs(layer.args)))]  # not what is given by name
+        return {"mask": read[0] if len(read) == 1 else list(read)}
     read = [
         *_ATTENDED[: len(layer.args)],
         *(k for k, v in layer.kwargs.items() if any(find_refs(v))),

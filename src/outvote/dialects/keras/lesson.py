@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -10,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.errors import UsageError
+from outvote.core.lesson import named as named
 from outvote.core.model import REF, Layer, Model, Ref
 from outvote.core.train_protocol import Named
 from outvote.dialects.keras.logits import logits_apart
 from outvote.dialects.keras.updates import exact_update as exact_update
 
+AS_WRITTEN = False  # layers are told to train
 # What optimisers do beside their own rule, by the parameters that switch it on.
 FEATURES: Mapping[str, tuple[str, ...]] = {
     "clipping": ("clipnorm", "clipvalue", "global_clipnorm"),
@@ -26,19 +26,6 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
 }
 _OF_CLASSES = ("crossentropy", "hinge", "kl", "focal", "dice", "tversky")
 _OFF = {"use_ema": False}
-
-
-def named(text: str, option: str) -> Named:
-    """A loss or an optimiser as the user names it: a word, or JSON as Keras serialises it."""
-    if not text.lstrip().startswith("{"):
-        return {"class_name": text}
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise UsageError(f"{option} is no JSON: {error}; received {text[:80]!r}") from error
-    if not isinstance(found.get("class_name"), str):
-        raise UsageError(f'{option} has no "class_name"; received {text[:80]!r}')
-    return {"config": {}, **found}
 
 
 def loss_for(output: Array, labels: Array | None) -> Named:
@@ -90,7 +77,8 @@ def passed_on(model: Model) -> Model | None:
 
     TensorFlow's losses look for the logits behind a softmax or a sigmoid, and find none there.
     """
-    if logits_apart(model)[1] == model.outputs[0]:
+    split, logits = logits_apart(model)
+    if logits == split.outputs[0]:
         return None
     (end,) = model.outputs
     squashing = model.layer(end.producer)

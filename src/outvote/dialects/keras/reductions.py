@@ -20,6 +20,7 @@ from outvote.triage.reductions import (
     fewer_outputs,
     plain_numbers,
     smaller_shapes,
+    used_inputs,
 )
 
 _NOT_FOR_SIZE = ("name", "dtype", "trainable", "seed", "axis", "epsilon", "momentum", "rate")
@@ -46,6 +47,19 @@ def inner_layers(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
         rebuilt = builder.rebuilt(replace(specimen, model=model))
         if rebuilt is not None:
             yield rebuilt
+
+
+def fewer_arguments(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
+    """Calls without one of their arguments, and what it alone read."""
+    for layer in specimen.model.layers:
+        for name, value in layer.kwargs.items():
+            if value is None or value is False:
+                continue
+            kwargs = {key: other for key, other in layer.kwargs.items() if key != name}
+            fewer = specimen.with_layer(stale(replace(layer, kwargs=kwargs)))
+            rebuilt = builder.rebuilt(used_inputs(fewer))
+            if rebuilt is not None:
+                yield rebuilt
 
 
 def default_parameters(specimen: Specimen, builder: Builder) -> Iterator[Specimen]:
@@ -142,6 +156,7 @@ REDUCTIONS: Sequence[Reduction] = (
     fewer_outputs,
     fewer_layers,
     fewer_inputs,
+    fewer_arguments,
     inner_layers,
     default_parameters,
     smaller_shapes,

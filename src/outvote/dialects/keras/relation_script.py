@@ -55,9 +55,10 @@ _WAYS: Mapping[str, tuple[str, ...]] = {
     ),
     "idle": ("expected, given = x0, run(x0)",),
     "wider": (
+        'wide = lambda x: x.astype("float64") if x.dtype.kind == "f" else x',
         "given = run(@INPUTS@)",
-        _remade('"dtype": "float64"', '@EACH x.astype("float64")@'),
-        'expected = run(@EACH x.astype("float64")@)',
+        _remade('"dtype": "float64"', "@EACH wide(x)@"),
+        "expected = run(@EACH wide(x)@)",
     ),
     "channels": (
         _OTHER_FORMAT,

@@ -22,7 +22,7 @@ from outvote.dialects.keras.nouns.devices import environment, on_gpu
 from outvote.dialects.keras.nouns.twins import FILES
 from outvote.dialects.keras.targets import REFERENCE, reading_order
 from outvote.findings import versions as repro_versions
-from outvote.findings.answer import right_answer
+from outvote.findings.answer import right_answer, shown_one
 from outvote.findings.finding import Finding, Proof
 from outvote.judge.compare import Settings
 from outvote.localize.isolated import Fault
@@ -109,7 +109,8 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
 
 def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
     """For one target of the library as it is: a setup script would need a file, a GPU its lines."""
-    proof, accused = finding.proof, targets.get(finding.accused or "")
+    proof = finding.proof
+    accused = targets.get(shown_one(finding, proof)) if proof else None
     if proof is None or accused is None or not can_prove(finding, [accused]):
         return None
     if accused.setup is not None or (accused.backend == "openvino" and accused.device):

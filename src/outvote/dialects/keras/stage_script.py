@@ -10,15 +10,15 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.dtypes import asks_for
-from outvote.core.exercises import Exercise, Pull, Update
+from outvote.core.exercises import Pull, Update
 from outvote.core.source import literal
 from outvote.core.specimen import Specimen
 from outvote.core.target import Target
 from outvote.core.train_protocol import Named
 from outvote.dialects.keras.script import CallWriter, environments
 from outvote.findings.finding import Finding, Stage
-from outvote.judge.distances import distance_relative
 from outvote.triage.scripts import ScriptArrays, first_in_process, in_processes, judging
+from outvote.triage.stage_proof import proof_of, shown_in
 
 _GRADIENTS = Path(__file__).parent / "templates" / "gradients.py.txt"
 
@@ -27,15 +27,12 @@ def stage_script(
     finding: Finding, stage: Stage, targets: Mapping[str, Target], blobs: BlobStore, folder: Path
 ) -> str | None:
     """The script; None for what takes a whole model, or where nobody gives a right answer."""
-    names = dict.fromkeys((*stage.told, *finding.targets))  # who fails has told nothing
-    shown = {name: targets[name] for name in names if name in targets}
+    shown = shown_in(finding, stage, targets)
+    found = proof_of(finding, stage)
+    if not shown or found is None:
+        return None
+    expected, source, place = found.expected, found.source, found.place
     exercise = stage.exercise
-    if not shown or not _is_small(exercise) or stage.part not in ("value", "gradient", "weights"):
-        return None
-    found = _expected(finding, stage)
-    if found is None:
-        return None
-    expected, source, place = found
     arrays = ScriptArrays()
     if isinstance(exercise, Pull):
         wide = asks_for(exercise.model, "float64")
@@ -58,38 +55,6 @@ def stage_script(
     )
     arrays.save(folder)
     return text
-
-
-def _is_small(exercise: Exercise | None) -> bool:
-    return isinstance(exercise, Update) or (
-        isinstance(exercise, Pull) and len(exercise.model.layers) < 2
-    )
-
-
-def _expected(finding: Finding, stage: Stage) -> tuple[Array, str, int] | None:
-    """The array that shows it best, who says so, and its place in the part."""
-    honest = [name for name in stage.told if name not in finding.targets or not finding.accused]
-    right = next(iter(honest), None)
-    if right is None or not stage.told[right].outputs.arrays:
-        return None
-    exact = stage.expected
-    told = stage.told[right].outputs.arrays if exact is None else exact.arrays
-    given = stage.told.get(finding.accused or right, stage.told[right]).outputs.arrays
-    points = [point for point in stage.points if finding.accused in point.wrong]
-    place = points[0].place if points else _farthest(told, given)
-    dtype = stage.told[right].outputs.arrays[place].dtype
-    source = stage.source if exact is not None else f"{right}: one side's answer"
-    return told[place].astype(dtype), source, place
-
-
-def _farthest(told: tuple[Array, ...], given: tuple[Array, ...]) -> int:
-    far = [
-        float(np.nan_to_num(distance_relative(a[None], b[None]), nan=np.inf)[0])
-        if a.shape == b.shape
-        else np.inf
-        for a, b in zip(told, given, strict=False)
-    ]
-    return int(np.argmax(far)) if far else 0
 
 
 def _pull_lines(

@@ -14,7 +14,7 @@ from outvote.core.source import filled, one_line
 from outvote.core.target import Target
 from outvote.dialects.onnx.nouns.types import is_narrow
 from outvote.dialects.onnx.source import GraphSource, Unwritable
-from outvote.findings.answer import right_answer
+from outvote.findings.answer import right_answer, shown_one
 from outvote.findings.finding import Finding, Proof
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool
@@ -76,7 +76,8 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
 
 def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
     """For one runtime as it is; a transformation, a setup script or a sub-graph takes more."""
-    proof, accused = finding.proof, targets.get(finding.accused or "")
+    proof = finding.proof
+    accused = targets.get(shown_one(finding, proof)) if proof else None
     if proof is None or accused is None or accused.setup or accused.original or accused.device:
         return None
     graph = _graph_source(finding, proof, {accused.name: accused}, pool, compact=True)

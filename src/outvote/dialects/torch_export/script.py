@@ -25,7 +25,7 @@ from outvote.dialects.torch_export.nouns.node import (
     written_operator,
 )
 from outvote.dialects.torch_export.nouns.twins import FILES
-from outvote.findings.answer import right_answer
+from outvote.findings.answer import right_answer, shown_one
 from outvote.findings.finding import Finding
 from outvote.localize.isolated import Fault
 from outvote.run.pool import Pool
@@ -58,7 +58,7 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
     proof = finding.proof
     if proof is None or not proof.specimen.inputs:
         return None
-    writer = _Writer(proof.specimen.model, pool.blobs)
+    writer = ProgramWriter(proof.specimen.model, pool.blobs)
     expected, source = right_answer(finding, proof)
     told = writer.arrays.source(expected) if expected is not None else "None"
     inputs = [
@@ -82,11 +82,12 @@ def script(finding: Finding, targets: Mapping[str, Target], pool: Pool, folder: 
 
 def short(finding: Finding, targets: Mapping[str, Target], pool: Pool) -> str | None:
     """For a mode of PyTorch as it is; a converter or a setup script takes more."""
-    proof, accused = finding.proof, targets.get(finding.accused or "")
+    proof = finding.proof
+    accused = targets.get(shown_one(finding, proof)) if proof else None
     if proof is None or accused is None or accused.mode not in _AT_A_GLANCE or accused.setup:
         return None
     model = proof.specimen.model
-    writer = _Writer(model, pool.blobs)
+    writer = ProgramWriter(model, pool.blobs)
     pairs = zip(writer.inputs, model.inputs, proof.specimen.inputs, strict=True)
     given = [f"{name} = {writer.tensor(array, item.dtype)}" for name, item, array in pairs]
     body = writer.body()
@@ -158,7 +159,7 @@ def _environment(name: str, target: Target) -> dict[str, str]:
 
 
 @dataclass
-class _Writer:
+class ProgramWriter:
     """The lines of a function.
 
     Names come from a file that nobody vouches for: tensors and constants are numbered.
@@ -178,10 +179,17 @@ class _Writer:
         narrow = ".bfloat16()" if dtype == "bfloat16" else ""
         return f"torch.tensor({self.arrays.source(array)}){narrow}"
 
-    def body(self) -> list[str]:
+    def calls(self) -> list[str]:
         self._names = {Ref(i.name): n for i, n in zip(self.model.inputs, self.inputs, strict=True)}
-        lines = [self._line(layer, number) for number, layer in enumerate(self.model.layers)]
-        return [*lines, f"return {self._names[self.model.outputs[0]]}"]
+        return [self._line(layer, number) for number, layer in enumerate(self.model.layers)]
+
+    @property
+    def outputs(self) -> list[str]:
+        """What the outputs are called behind the calls."""
+        return [self._names[ref] for ref in self.model.outputs]
+
+    def body(self) -> list[str]:
+        return [*self.calls(), f"return {self.outputs[0]}"]
 
     def _line(self, layer: Layer, number: int) -> str:
         told = {**layer.config, **layer.kwargs}

@@ -29,11 +29,14 @@ OVERLAID: tuple[str, ...] = ()
 RECIPES: Mapping[str, Recipe] = {}
 _READS = frozenset({"read", "save", "watch", "step"})
 _WIDE = frozenset({"float64", "versions"})
+_TRAINS = frozenset({"pullback"})
+_DIFFERENTIATE = ("eager", "decomposed", "aot_eager", "inductor", "dynamic")
 _READER = "torch:eager"
 
 
 def _torch(mode: str, library: str = "torch", **more: Any) -> Target:
     """PyTorch in a mode; its kernels are ATen's where it borrows them."""
+    trains = _TRAINS if mode in _DIFFERENTIATE else frozenset()
     return Target(
         f"torch:{mode}",
         dialect="torch_export",
@@ -43,8 +46,18 @@ def _torch(mode: str, library: str = "torch", **more: Any) -> Target:
         packages=("torch",),
         package="torch",
         extra="torch",
-        capabilities=_READS | _WIDE,
+        capabilities=_READS | _WIDE | trains,
         **more,
+    )
+
+
+def _compiled(mode: str) -> Target:
+    """Kernels that Inductor writes."""
+    return _torch(
+        mode,
+        library="inductor",
+        costs=frozenset({"compiles", "compiles_slowly"}),
+        borrows={"torch": BORROWED_BY_INDUCTOR},
     )
 
 
@@ -60,6 +73,7 @@ def _on_cuda(base: Target, device: str) -> Target:
         borrows={"cudnn": CONVOLUTIONS, **borrowed},
         defines=False,
         device="gpu",
+        capabilities=base.capabilities - _TRAINS,
     )
 
 
@@ -93,12 +107,7 @@ def _twin(name: str, base: Target) -> Target:
 
 
 _EAGER = _torch("eager", defines=True)
-_INDUCTOR = _torch(
-    "inductor",
-    library="inductor",
-    costs=frozenset({"compiles", "compiles_slowly"}),
-    borrows={"torch": BORROWED_BY_INDUCTOR},
-)
+_INDUCTOR = _compiled("inductor")
 # It takes float64, says float64, and computes in float32.
 _OPENVINO = _converted("openvino", "torch,openvino", capabilities=_READS, feigns=("float64",))
 _ORT = _converted("onnxruntime", "onnxscript", "onnxscript", capabilities=_READS | {"float64"})
@@ -127,6 +136,7 @@ _TWINS = {
     **{name: replace(_torch(name), worker="twin") for name in FILES},
     "onnx": _ORT,
     "openvino": _OPENVINO,
+    "litert": _LITERT,
     "compiled": _INDUCTOR,
 }
 BUILT_IN: Mapping[str, Target] = {
@@ -142,8 +152,7 @@ BUILT_IN: Mapping[str, Target] = {
             for mode in ("decomposed", "symbolic")
         ),
         _torch("aot_eager", costs=frozenset({"compiles"})),
-        _INDUCTOR,
-        *(replace(_INDUCTOR, name=f"torch:{mode}", mode=mode) for mode in ("dynamic", "aoti")),
+        *(_compiled(mode) for mode in ("inductor", "dynamic", "aoti")),
         _torch("script", costs=frozenset({"compiles"})),
         *(_on_cuda(base, device) for base in (_EAGER, _INDUCTOR) for device in ON_CUDA),
         _OPENVINO,

@@ -52,9 +52,12 @@ def shown(desk: Desk, request: Request) -> Response:
 def shown_live(desk: Desk, request: Request) -> Response:
     """The part of the page that changes; nothing where nothing has changed."""
     track = desk.track(request)
-    if request.query_params.get("v") == _version(track):
+    version = _version(track)
+    if request.query_params.get("v") == version:
         return Response(status_code=204)
-    return desk.page("folder_live.html", **_values(desk, track))
+    return desk.parts.shown(
+        track.place.key, version, lambda: desk.page("folder_live.html", **_values(desk, track))
+    )
 
 
 def _version(track: Track) -> str:

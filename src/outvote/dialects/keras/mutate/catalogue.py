@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from outvote.core.protocol import KindsListed
+from outvote.dialects.keras.mutate.arguments import drawable
 from outvote.dialects.keras.mutate.parameters import PARAMETERS, Parameter, parameter
 from outvote.dialects.keras.mutate.values import FIRST, LEFT_ALONE, Draw
 
@@ -35,7 +36,7 @@ _RANKS: Mapping[str, tuple[int, ...]] = {
     "ConvLSTM2D": (4,),
     "ConvLSTM3D": (5,),
     "Dot": (1, 2),
-    "Embedding": (1,),
+    "Embedding": (1, 2),
     "ReversibleEmbedding": (1,),
     "RepeatVector": (1,),
     "Masking": _SEQUENCE,
@@ -48,9 +49,9 @@ _RANKS: Mapping[str, tuple[int, ...]] = {
     "Solarization": _IMAGE,
     "MelSpectrogram": (1,),
     "STFTSpectrogram": (1, 2),
-    "Hashing": (1,),
+    "Hashing": (1, 2),
     "HashedCrossing": (1,),
-    "IntegerLookup": (1,),
+    "IntegerLookup": (1, 2),
     "CategoryEncoding": (1,),
     "SpectralNormalization": (1, 2, 3),
     "Permute": (2, 3, 4),
@@ -90,6 +91,7 @@ class Kind:
     arity: int
     joined: bool
     whole_numbers: bool
+    arguments: tuple[str, ...] = ()  # of its call, that can be drawn
 
     def draw(
         self,
@@ -101,7 +103,7 @@ class Kind:
     ) -> dict[str, Any]:
         """Parameters for this place; about that share of them are drawn, not left at default."""
         draw = Draw(self.name, tuple(place), rng, activations, keep)
-        for name in sorted(self.parameters, key=_order):
+        for name in sorted(self.parameters, key=drawing_order):
             # What decides the output shape is always drawn: its default may not keep it.
             shapes = name in _SHAPES_OUTPUT and keep
             if name in self.required or shapes or draw.chance(share):
@@ -120,7 +122,8 @@ def _row(kind: str, name: str) -> Parameter:
     return found
 
 
-def _order(name: str) -> int:
+def drawing_order(name: str) -> int:
+    """Those that others depend on come first."""
     return FIRST.index(name) if name in FIRST else len(FIRST)
 
 
@@ -141,7 +144,7 @@ class Catalogue:
             if reason:
                 missing[name] = reason
             else:
-                kinds[name] = _kind(name, parameters)
+                kinds[name] = _kind(name, parameters, found.arguments.get(name, ()))
         return Catalogue(kinds, tuple(found.activations), missing)
 
     def fitting(self, rank: int) -> list[Kind]:
@@ -158,7 +161,7 @@ def _why_not(name: str, parameters: Sequence[Mapping[str, Any]]) -> str | None:
     return f"no values are known for its parameter {unknown[0]}" if unknown else None
 
 
-def _kind(name: str, parameters: Sequence[Mapping[str, Any]]) -> Kind:
+def _kind(name: str, parameters: Sequence[Mapping[str, Any]], arguments: Sequence[str]) -> Kind:
     return Kind(
         name,
         tuple(
@@ -169,6 +172,7 @@ def _kind(name: str, parameters: Sequence[Mapping[str, Any]]) -> Kind:
         2 if name in (*_TWO_IN_A_LIST, *_TWO_ARGUMENTS) else 1,
         name in _TWO_IN_A_LIST,
         name in _WHOLE_NUMBERS,
+        drawable(arguments, [p["name"] for p in parameters]),
     )
 
 

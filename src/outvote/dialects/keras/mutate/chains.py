@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from outvote.core.model import Layer, Ref
+from outvote.core.model import Json, Layer, Ref, find_refs
 from outvote.dialects.keras.mutate.catalogue import Kind
-from outvote.dialects.keras.mutate.maker import DrawWeight, drawn_weight
+from outvote.dialects.keras.mutate.maker import DrawWeight, by_place, drawn_weight
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Spec, Subject
@@ -60,15 +60,19 @@ class Chain:
         joined: bool = False,
         keep: Spec | None = None,
         last: bool = False,
+        named: Mapping[str, Json] | None = None,
     ) -> bool:
         """Put a layer at the end; False where Keras refuses it or it would not keep the shape.
 
-        Nothing will read the `last` one, so it may give another shape than it announces.
+        Nothing will read the `last` one, so it may give another shape than it announces. `named`
+        are arguments of its call, with references to tensors.
         """
-        refs = [self.end, *also]
+        plain = [self.end, *also]
+        refs = [*plain, *find_refs(named or {})]
         given = [self.specs[r.producer][r.index] if r.producer in self.specs
                  else self._subject.spec(r) for r in refs]  # fmt: skip
-        made = self._tools.maker.make(kind, parameters, given, joined, tried=not last)
+        placed = by_place(named or {}, len(plain))
+        made = self._tools.maker.make(kind, parameters, given, joined, not last, placed)
         if made is None or not made.outputs or (keep is not None and made.outputs != (keep,)):
             return False
         name = self._unused(kind.lower())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +14,7 @@ import numpy as np
 from outvote.core import codec
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
-from outvote.core.model import REF, Layer, Ref, Weight
+from outvote.core.model import REF, Json, Layer, Ref, Weight, find_refs, with_refs
 from outvote.core.protocol import LayerMade, MakeLayer
 from outvote.core.target import Run
 from outvote.mutate.subject import Spec
@@ -52,8 +53,9 @@ class Maker:
         given: Sequence[Spec],
         joined: bool = False,
         tried: bool = True,
+        named: Mapping[str, Json] | None = None,
     ) -> Blueprint | None:
-        """None where Keras refuses the combination.
+        """None where Keras refuses the combination. `named`: see `MakeLayer`.
 
         With `tried` also where the layer gives another shape than it announces, so that no
         layer behind it could be built.
@@ -64,6 +66,7 @@ class Maker:
             given=tuple((spec.shape, spec.dtype) for spec in given),
             joined=joined,
             tried=tried,
+            named=named or {},
         )
         key = json.dumps(codec.written(request)[0], sort_keys=True)
         if key not in self._made:
@@ -80,9 +83,8 @@ class Maker:
             return None
         reply = run.reply
         outputs = tuple(Spec(shape, dtype) for shape, dtype in reply.outputs)
-        return Blueprint(
-            reply.spec, reply.weights, outputs, request.joined, reply.firsts, reply.kwargs
-        )
+        kwargs = {**reply.kwargs, **request.named}
+        return Blueprint(reply.spec, reply.weights, outputs, request.joined, reply.firsts, kwargs)
 
     def _answer(self, request: MakeLayer) -> Run[LayerMade]:
         """What Keras says of a layer; of one that it dies of, what it says without trying it."""
@@ -101,7 +103,8 @@ class Maker:
     ) -> Layer:
         """A layer of the graph, with drawn weights."""
         draw = draw or drawn_weight
-        refs: list[Any] = [{REF: [ref.producer, ref.index]} for ref in reads]
+        plain = len(reads) - len(list(find_refs(made.kwargs)))
+        refs: list[Any] = [{REF: [ref.producer, ref.index]} for ref in reads[:plain]]
         firsts = iter(made.firsts)
         weights = []
         for label, shape, dtype in made.weights:
@@ -113,7 +116,7 @@ class Maker:
             kind=made.spec["kind"],
             config={**made.spec["config"], "name": name},
             args=[refs] if made.joined else refs,
-            kwargs=made.kwargs,
+            kwargs=with_refs(made.kwargs, lambda ref: reads[ref.index]),
             weights=tuple(weights),
             origin={key: made.spec[key] for key in ("module", "registered", "build")},
         )
@@ -131,3 +134,12 @@ def drawn_weight(name: str, shape: tuple[int, ...], dtype: str, rng: np.random.G
         fan_in = max(1, int(np.prod(shape[:-1])))
         value = rng.standard_normal(shape) / np.sqrt(fan_in)
     return np.asarray(value, np.float32 if dtype == "bfloat16" else dtype)
+
+
+def by_place(named: Mapping[str, Json], plain: int) -> dict[str, Json]:
+    """Arguments of a call with the places of their tensors, behind so many without a name."""
+    places = itertools.count(plain)
+    return {
+        name: with_refs(value, lambda ref: Ref("given", next(places)))
+        for name, value in named.items()
+    }

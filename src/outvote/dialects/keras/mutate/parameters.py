@@ -170,7 +170,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     ),
     "attention_axes": Parameter(
         "axes",
-        lambda d: d.one_of(None, *([n] for n in range(1, d.rank))),
+        lambda d: d.one_of(None, *([n] for n in range(1, d.rank)), [*range(1, d.rank)]),
         ([1], [-2]),
         may_be_none=True,
     ),
@@ -200,8 +200,18 @@ PARAMETERS: Mapping[str, Parameter] = {
     "l1": Parameter("float", v.number(0.0, 0.1), (0.0, 1e6)),
     "l2": Parameter("float", v.number(0.0, 0.1), (0.0, 1e6)),
     "offset": Parameter("float", v.number(0.0, 1.5), (0.0, -1.0, 1e30)),
-    "mean": Parameter("float", v.number(0.0, 0.5), (0.0, 1e6), may_be_none=True),
-    "variance": Parameter("float", v.number(1.0, 0.25), (1.0, 0.0, 1e-12), may_be_none=True),
+    "mean": Parameter(
+        "float",
+        lambda d: v.for_channels(d, d.one_of(0.0, 0.5)),
+        (0.0, 1e6),
+        may_be_none=True,
+    ),
+    "variance": Parameter(
+        "float",
+        lambda d: v.for_channels(d, d.one_of(1.0, 0.25)),
+        (1.0, 0.0, 1e-12),
+        may_be_none=True,
+    ),
     "mask_value": Parameter("float", v.number(0.0, 1.0), (0.0, -1.0), may_be_none=True),
     "fill_value": Parameter("float", v.number(0.0, 1.5), (0.0, -1.0, 1e6)),
     "clip_limit": Parameter("float", v.number(4.0, 1.0), (4.0, 0.5, 100.0)),
@@ -270,6 +280,9 @@ EXCEPTIONS: Mapping[tuple[str, str], Parameter] = {
         for kind in _POOLING
         for n in (1, 2, 3)
     },
+    ("MultiHeadAttention", "output_shape"): Parameter(
+        "shape", v.kept(v.number(None), v.number(None, None, 3, [2, 3])), may_be_none=True
+    ),
     ("Hashing", "mask_value"): Parameter(
         "count", v.number(None, 0, 1), (0, 1), may_be_none=True, refused=("no_such",)
     ),

@@ -50,7 +50,7 @@ class KerasTools:
         return variants.others(layer.kind, name, value)
 
     def illegal(self, layer: Layer) -> list[tuple[str, Any]]:
-        if not variants.can_vary(self.catalogue, layer):
+        if layer.kind not in self.catalogue.kinds or not variants.is_plain_call(layer):
             return []
         names = self.catalogue.kinds[layer.kind].parameters
         rows = {name: row for name in names if (row := parameter(layer.kind, name))}

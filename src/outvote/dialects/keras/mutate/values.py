@@ -149,7 +149,9 @@ def layer(d: Draw) -> Any:
         units = d.channels if d.keep else d.one_of(2, 3)
         more: dict[str, Any] = {"return_sequences": True if d.keep else d.one_of(True, False)}
         if not d.keep:
-            more |= {name: True for name in ("return_state", "unroll") if d.chance(0.2)}
+            switches = ("return_state", "unroll", "zero_output_for_mask")
+            more |= {name: True for name in switches if d.chance(0.2)}
+            more |= _of_cells(d, kind)
         return {NESTED: [kind, {"units": units, **more}]}
     if d.keep:
         return _wrapped_as_it_comes(d)
@@ -194,11 +196,16 @@ def cell(d: Draw) -> Any:
     kinds = ("LSTMCell", "GRUCell", "SimpleRNNCell")
     units = d.channels if d.keep else d.one_of(2, 3)
     kind = d.one_of(*kinds)
-    one = {NESTED: [kind, {"units": units}]}
+    one = {NESTED: [kind, {"units": units, **({} if d.keep else _of_cells(d, kind))}]}
     if d.chance(0.4):
         below = kind if d.chance(0.5) else d.one_of(*kinds)
         return [{NESTED: [below, {"units": d.one_of(2, 3)}]}, one]
     return one
+
+
+def _of_cells(d: Draw, kind: str) -> dict[str, Any]:
+    found = {"use_bias": False} if d.chance(0.15) else {}
+    return found | ({"reset_after": False} if kind.startswith("GRU") and d.chance(0.3) else {})
 
 
 def permutation(d: Draw) -> list[int]:
@@ -208,7 +215,10 @@ def permutation(d: Draw) -> list[int]:
 def reshaped(d: Draw) -> Any:
     if d.keep:
         return [n or -1 for n in d.place]
-    return [n or -1 for n in d.rng.permutation(np.array([n or 1 for n in d.place])).tolist()]
+    sizes = [n or -1 for n in d.rng.permutation(np.array([n or 1 for n in d.place])).tolist()]
+    if d.chance(0.3):
+        sizes[int(d.rng.integers(len(sizes)))] = -1  # to be found from the others
+    return sizes
 
 
 _LETTERS = "bcdefgh"
@@ -257,7 +267,17 @@ def _einsum_output(d: Draw) -> str:
 
 
 def scale(d: Draw) -> Any:
-    return d.one_of(0.5, 2.0, -1.0) if d.kind == "Rescaling" else d.one_of(True, False)
+    if d.kind != "Rescaling":
+        return d.one_of(True, False)
+    return for_channels(d, d.one_of(0.5, 2.0, -1.0))
+
+
+def for_channels(d: Draw, value: float) -> Any:
+    """A number for all, or now and then a list of others for each channel."""
+    alike = d.keep or d.drawn.get("axis", -1) != -1 or d.rank == 0 or d.place[-1] is None
+    if alike or not d.chance(0.25):
+        return value
+    return [value + 0.25 * n for n in range(d.channels)]
 
 
 def output_mode(d: Draw) -> str:

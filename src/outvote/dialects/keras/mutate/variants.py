@@ -10,10 +10,10 @@ import numpy as np
 
 from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
-from outvote.core.model import Layer, Weight
+from outvote.core.model import Json, Layer, Weight, find_refs
 from outvote.dialects.keras import layers
 from outvote.dialects.keras.mutate.catalogue import Catalogue, Kind
-from outvote.dialects.keras.mutate.maker import Blueprint, Maker, drawn_weight
+from outvote.dialects.keras.mutate.maker import Blueprint, Maker, by_place, drawn_weight
 from outvote.dialects.keras.mutate.parameters import parameter
 from outvote.mutate.subject import Spec
 
@@ -46,8 +46,19 @@ def same(a: Any, b: Any) -> bool:
 
 
 def can_vary(catalogue: Catalogue, layer: Layer) -> bool:
-    """Whether the layer is of a kind we know, and called with tensors and nothing else."""
-    return layer.kind in catalogue.kinds and all(v is None for v in layer.kwargs.values())
+    """Whether the layer is of a kind we know, and its call can be made elsewhere."""
+    return layer.kind in catalogue.kinds and not _holds_object(layer.kwargs)
+
+
+def is_plain_call(layer: Layer) -> bool:
+    """Whether a layer is called with tensors and nothing else."""
+    return all(value is None for value in layer.kwargs.values())
+
+
+def _holds_object(structure: Json) -> bool:
+    if isinstance(structure, Mapping):
+        return "$object" in structure or any(map(_holds_object, structure.values()))
+    return isinstance(structure, list | tuple) and any(map(_holds_object, structure))
 
 
 def variant(
@@ -58,7 +69,8 @@ def variant(
     rng: np.random.Generator,
 ) -> tuple[Layer, Blueprint] | None:
     """The layer with these parameters on these tensors; None where Keras refuses them."""
-    made = maker.make(layer.kind, parameters, given, is_joined(layer))
+    named = by_place(layer.kwargs, len(list(find_refs(layer.args))))
+    made = maker.make(layer.kind, parameters, given, is_joined(layer), named=named)
     if made is None or not made.outputs:
         return None
     changed = replace(

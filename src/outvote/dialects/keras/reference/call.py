@@ -66,12 +66,18 @@ class Call:
             raise NotCovered(f"{self.kind} called with {len(self.args)} arguments")
         bound = dict(zip(names, self.args, strict=False))
         for name, value in self.kwargs.items():
-            if value is None or (name == "training" and value is False):
+            if value is None or (name == "training" and (value is False or self._never_drops)):
                 continue
             if name not in names or name in bound:
                 raise NotCovered(f"{self.kind} called with {name}")
             bound[name] = value
         return [bound.get(name) for name in names]
+
+    @property
+    def _never_drops(self) -> bool:
+        """Whether it does in training what it does at inference: it could drop, and drops none."""
+        rates = [self.config.get(name) for name in ("dropout", "recurrent_dropout")]
+        return "dropout" in self.config and not any(rates)
 
     def input(self) -> Array:
         """The one tensor that the layer reads; its mask does not matter to the layer."""

@@ -9,26 +9,40 @@ from typing import Any
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.dialects.keras.reference.call import Call, NotCovered
+from outvote.dialects.keras.reference.call import Call, NotCovered, mask_of, tensor, wide
 
 _EPSILON = 1e-7  # keras.config.epsilon()
 
 
 def _batch(call: Call) -> list[Array]:
-    """At inference: by the moving mean and variance (Ioffe and Szegedy, 2015)."""
+    """By the moving mean and variance, in training the batch's (Ioffe and Szegedy, 2015)."""
     call.irrelevant("momentum synchronized renorm_clipping renorm_momentum")
     call.only("renorm", False)
-    inputs, _ = call.arguments("inputs", "mask")  # a mask matters to training alone
-    x = inputs[0].astype(np.float64)
+    inputs, given, learns = call.arguments("inputs", "mask", "training")
+    x = wide(tensor(inputs))
     scale, center = call.get("scale", True), call.get("center", True)
     gamma, beta, mean, variance = call.unpack(scale, center, True, True)
     axis = call.get("axis", -1)
     axes = axis if isinstance(axis, list | tuple) else [axis]
     if len(axes) != 1:
         raise NotCovered("BatchNormalization over several axes")
+    if learns:
+        mask = mask_of(inputs) if given is None else tensor(given).astype(bool)
+        mean, variance = _moments(x, mask, axes[0])
     gamma, beta, mean, variance = (_along(w, x, axes) for w in (gamma, beta, mean, variance))
     assert variance is not None
     return [_scaled((x - mean) / np.sqrt(variance + call.get("epsilon", 1e-3)), gamma, beta)]
+
+
+def _moments(x: Array, mask: Array | None, axis: int) -> tuple[Array, Array]:
+    """Of every channel, over all places that are not masked."""
+    kept = np.ones(x.shape[:1], bool) if mask is None else mask
+    if kept.ndim >= x.ndim or kept.shape != x.shape[: kept.ndim] or 0 <= axis < kept.ndim:
+        raise NotCovered("a mask that is not one truth value per place")
+    seen = np.moveaxis(x, axis, -1)[kept].reshape(-1, x.shape[axis])
+    if not len(seen):
+        raise NotCovered("the mean of nothing")
+    return seen.mean(axis=0), seen.var(axis=0)
 
 
 def _layer(call: Call) -> list[Array]:

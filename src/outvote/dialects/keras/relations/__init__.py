@@ -17,9 +17,10 @@ def own_relations() -> Mapping[str, Relation]:
 
 
 def couples_instances(layer: Layer) -> bool:
-    """Layers that keep states from batch to batch, or work along the batch itself."""
+    """Layers that keep states from batch to batch, work along the batch itself, or learn of it."""
     told = [layer.config.get(name) for name in _AXES] + [layer.kwargs.get(name) for name in _AXES]
-    return bool(layer.config.get("stateful")) or any(map(_is_first, told))
+    learns = layer.config.get("stateful") or layer.kwargs.get("training")
+    return bool(learns) or any(map(_is_first, told))
 
 
 def _is_first(axis: Any) -> bool:

@@ -62,7 +62,8 @@ def twin(asked: Asked) -> OtherWay | None:
 
 
 def is_linear(layer: Layer) -> bool:
-    return layer.kind in KINDS and layer.config.get("activation") in (None, "linear")
+    plain = layer.config.get("activation") in (None, "linear")
+    return layer.kind in KINDS and plain and not layer.kwargs.get("training")
 
 
 def _is_plain(array: Array) -> bool:

@@ -65,21 +65,6 @@ class AttemptNode(Request[LayerAttempted], deed="try illegal values"):
     model: Model
 
 
-@dataclass(frozen=True, kw_only=True)
-class RegionsTold(Reply):
-    """The nodes that became one: by their names, in the order of the model."""
-
-    regions: tuple[tuple[str, ...], ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class TellRegions(Request[RegionsTold], deed="tell what it fuses"):
-    """What a runtime makes of a model that is fed tensors of these shapes."""
-
-    model: Model
-    shapes: tuple[tuple[int, ...], ...]
-
-
 @dataclass(frozen=True)
 class Example:
     """One of ONNX' own node tests: a model, and a data file with inputs and answers."""

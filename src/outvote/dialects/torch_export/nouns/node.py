@@ -5,12 +5,13 @@ kind      the operator, without the word default: `aten.conv2d`, `aten.add.Tenso
 config    arguments that are plain, by the names that the operator's schema gives them
 kwargs    arguments with tensors, constants or computed sizes in them, likewise
 weights   parameters, buffers and constants, told of in kwargs by their place: {"$weight": 0}
-origin    where the tensors lie in what the operator returns, if that is not one tensor
+origin    where the tensors lie in what the operator returns, if that is not one tensor;
+          which of its weights are learned, by their places
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from outvote.core.model import REF, Json, Layer, Ref, find_refs
@@ -22,6 +23,7 @@ LAYOUT = "$layout"
 FORMAT = "$memory_format"
 DEVICE = "$device"
 PATHS = "paths"
+LEARNED = "learned"
 MARKS = {DTYPE, LAYOUT, FORMAT, DEVICE}
 _OPERATORS = "torch.ops."
 _DEFAULT = ".default"
@@ -87,6 +89,25 @@ def paths_of(layer: Layer) -> Sequence[Sequence[int]]:
     """Where each tensor that a layer gives lies in what its operator returns."""
     found: Any = layer.origin.get(PATHS, [[]])
     return [tuple(path) for path in found]
+
+
+def learned_of(layer: Layer) -> Sequence[int]:
+    """The places of the weights that training changes by their gradients."""
+    found: Sequence[int] = layer.origin.get(LEARNED, ())
+    return found
+
+
+def weights_in(told: Json) -> Iterator[Mapping[str, Any]]:
+    """What is told of weights in arguments."""
+    if isinstance(told, Mapping):
+        if WEIGHT in told:
+            yield told
+        else:
+            for value in told.values():
+                yield from weights_in(value)
+    elif isinstance(told, list | tuple):
+        for item in told:
+            yield from weights_in(item)
 
 
 def tensors_of(layer: Layer) -> list[Ref]:

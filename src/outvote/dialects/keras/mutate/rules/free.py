@@ -9,21 +9,24 @@ time alone, so that a window may be larger than what it is laid on.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TypeVar
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, TypeVar
 
 import numpy as np
 
 from outvote.core.arrays import Array
-from outvote.core.model import Input, Model, Ref
+from outvote.core.model import Input, Json, Model, Ref
+from outvote.dialects.keras.mutate.arguments import DrawnCall, ReadTensor, drawn_arguments
 from outvote.dialects.keras.mutate.catalogue import Kind
 from outvote.dialects.keras.mutate.chains import SHAPES, Chain
 from outvote.dialects.keras.mutate.corners import draw_last, drawn_kind
 from outvote.dialects.keras.mutate.maker import drawn_weight
+from outvote.dialects.keras.mutate.masks import drawn_mask
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate import extremes
 from outvote.mutate.registry import Impossible
-from outvote.mutate.subject import Subject
+from outvote.mutate.subject import Spec, Subject
 
 T = TypeVar("T")
 NAME, GROUP = "FL", "layers"
@@ -32,6 +35,8 @@ OWN_TENSORS = True
 _KINDS = 20
 _TYPES = {"float32": 0.7, "float16": 0.14, "bfloat16": 0.1, "float64": 0.06}
 _WIDER = 0.2  # of tensors for layers in another type: they are in float32, and Keras casts them
+_NARROW = ("float16", "bfloat16")
+_MIXED_POLICIES = 0.25  # of the layers in these
 _BATCHES = {2: 0.72, 1: 0.14, 3: 0.08, 0: 0.06}
 _ODD_SHAPES = 0.08
 _MOST_ODD = 11
@@ -84,8 +89,6 @@ _READ_MASKS = frozenset(
 )
 _MASKED = 0.5  # of what has steps and is read by one of these
 _MASKED_IN_VAIN = 0.08  # of what others read
-# The rows of a mask: all steps, none, the first ones, the last ones, or with holes.
-_ROWS = {"all": 0.12, "none": 0.14, "first": 0.2, "last": 0.2, "holes": 0.34}
 
 
 @dataclass
@@ -98,6 +101,7 @@ class _Bench:
     batch: int
     inputs: list[Input] = field(default_factory=list)
     arrays: list[Array] = field(default_factory=list)
+    read: int = 0  # of them, without a name in the call
 
     def take(self, announced: Sequence[int | None], array: Array, dtype: str) -> Ref:
         name = f"x{len(self.inputs)}"
@@ -126,14 +130,35 @@ def apply(subject: Subject, site: None, tools: KerasTools, rng: np.random.Genera
 def _alone(kind: Kind, tools: KerasTools, rng: np.random.Generator) -> Subject:
     bench = _Bench(rng, kind, _one(_TYPES, rng), _one(_BATCHES, rng))
     refs = _tensors(bench, _place(kind, rng))
+    bench.read = len(refs)
     base = Subject.of(Model("free", tuple(bench.inputs), (), (refs[0],), "keras"), {})
     weights = _pooled_weight if bench.chance(_POOLED_WEIGHTS) else drawn_weight
     chain = Chain(base, refs[0], tools, rng, weights)
     ends = [_masked(bench, chain, ref) for ref in refs]
     chain.end = ends[0]
     dtype = None if bench.dtype == "float32" else bench.dtype
-    draw_last(chain, kind, tools, rng, also=ends[1:], dtype=dtype)
-    return base.with_layers(chain.layers, (chain.end,), chain.specs).fed(bench.arrays)
+    if dtype in _NARROW and bench.chance(_MIXED_POLICIES):
+        dtype = f"mixed_{dtype}"  # computes in it, and keeps weights in float32
+    arguments = partial(_arguments, bench, chain)
+    draw_last(chain, kind, tools, rng, ends[1:], dtype, arguments)
+    full = Subject.of(replace(base.model, inputs=tuple(bench.inputs)), {})
+    return full.with_layers(chain.layers, (chain.end,), chain.specs).fed(bench.arrays)
+
+
+def _arguments(bench: _Bench, chain: Chain, parameters: Mapping[str, Any]) -> dict[str, Json]:
+    """What the call takes besides, on inputs of its own in the place of those drawn before."""
+    del bench.inputs[bench.read :], bench.arrays[bench.read :]
+
+    def take(announced: Sequence[int | None], array: Array, dtype: str) -> Ref:
+        ref = bench.take(announced, array, dtype)
+        chain.specs[ref.producer] = (Spec((None, *announced), dtype),)
+        return ref
+
+    kind = bench.kind
+    read = zip(bench.inputs, bench.arrays, strict=True)
+    given = [ReadTensor(item.shape[1:], array) for item, array in read]
+    call = DrawnCall(kind.name, kind.joined, parameters, given, bench.dtype, bench.rng, take)
+    return drawn_arguments(kind.arguments, call)
 
 
 def _place(kind: Kind, rng: np.random.Generator) -> tuple[int, ...]:
@@ -152,10 +177,14 @@ def _tensors(bench: _Bench, place: tuple[int, ...]) -> list[Ref]:
     free = bench.chance(_FREE)
     announced, place = _freed(bench, place) if free else (place, place)
     refs = [_tensor(bench, announced, place)]
-    for _ in range(count - 1):
-        other = place if free else _partner(place, bench)
-        refs.append(_tensor(bench, announced if free else other, other))
-    return refs
+    others = [place if free else _partner(place, bench) for _ in range(count - 1)]
+    if _attends(bench.kind):  # as many keys as values
+        others = [(*others[0][:1], *other[1:]) for other in others]
+    return refs + [_tensor(bench, announced if free else other, other) for other in others]
+
+
+def _attends(kind: Kind) -> bool:
+    return "return_attention_scores" in kind.arguments
 
 
 def _freed(bench: _Bench, place: tuple[int, ...]) -> tuple[tuple[int | None, ...], tuple[int, ...]]:
@@ -173,6 +202,9 @@ def _partner(place: tuple[int, ...], bench: _Bench) -> tuple[int, ...]:
     """The same shape, or one that differs along the first axis, or has no such axis."""
     if not bench.chance(_OTHER_PARTNER):
         return place
+    if _attends(bench.kind):
+        channels = place[-1] if bench.kind.joined or bench.chance(0.5) else place[-1] + 1
+        return (*(1 if bench.chance(0.3) else n + 1 for n in place[:-1]), channels)
     if len(place) > 1 and bench.kind.joined and bench.chance(0.3):
         return place[1:]
     return (1 if bench.chance(0.5) else place[0] + 1, *place[1:])
@@ -228,23 +260,11 @@ def _masked(bench: _Bench, chain: Chain, ref: Ref) -> Ref:
     share = _MASKED if bench.kind.name in _READ_MASKS else _MASKED_IN_VAIN
     if array.ndim != 3 or array.dtype.kind != "f" or not bench.chance(share):
         return ref
-    rows = [_mask(array.shape[1], bench.rng) for _ in range(array.shape[0])]
-    hidden = ~np.array(rows, bool).reshape(array.shape[:2])
+    hidden = ~drawn_mask(array.shape[:2], bench.rng)
     bench.arrays[number] = np.where(hidden[..., None], np.zeros((), array.dtype), array)
     chain.end = ref
     chain.must("Masking", {"mask_value": 0.0, "dtype": bench.inputs[number].dtype})
     return chain.end
-
-
-def _mask(steps: int, rng: np.random.Generator) -> Array:
-    """Which steps of one instance count."""
-    form = _one(_ROWS, rng)
-    if form in ("all", "none"):
-        return np.full(steps, form == "all")
-    if form == "holes":
-        return rng.random(steps) < 0.5
-    border = rng.integers(0, steps + 1)
-    return np.arange(steps) < border if form == "first" else np.arange(steps) >= border
 
 
 def _pooled_weight(

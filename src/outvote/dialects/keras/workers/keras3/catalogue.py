@@ -11,6 +11,7 @@ import keras
 import numpy as np
 from keras import tree
 
+from outvote.core.model import REF, find_refs
 from outvote.core.protocol import KindsListed, LayerMade, MakeLayer
 from outvote.dialects.keras.workers.keras3.graph import zeros_for_weights
 from outvote.dialects.keras.workers.keras3.inference import inference_arguments
@@ -27,6 +28,7 @@ def catalogue() -> KindsListed:
     return KindsListed(
         kinds={name: _parameters(classes[name]) for name in sorted(classes)},
         activations=sorted(filter(_plain, vars(keras.activations))),
+        arguments={name: _arguments(classes[name]) for name in sorted(classes)},
     )
 
 
@@ -58,6 +60,12 @@ def _parameters(kind: Any) -> list[dict[str, Any]]:
     return found
 
 
+def _arguments(kind: Any) -> list[str]:
+    """What its call takes besides the first tensor, by name."""
+    parameters = list(inspect.signature(kind.call).parameters.values())[2:]
+    return [p.name for p in parameters if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+
+
 def _plain(name: str) -> bool:
     value = getattr(keras.activations, name)
     if name.startswith("_") or not inspect.isfunction(value) or name in _NOT_ACTIVATIONS:
@@ -77,9 +85,9 @@ def make(request: MakeLayer) -> LayerMade:
     tensors = [keras.KerasTensor(shape, dtype) for shape, dtype in request.given]
     with zeros_for_weights():
         layer = instance(request.kind, request.parameters)
-        outputs = tree.flatten(_called(layer, tensors, request.joined))
+        outputs = tree.flatten(_called(layer, tensors, request))
     if request.tried:
-        _require_announced(layer, request.given, request.joined, outputs)
+        _require_announced(layer, request, outputs)
     weights, firsts = [], []
     for variable in layer.weights:
         dtype = keras.backend.standardize_dtype(variable.dtype)
@@ -105,18 +113,34 @@ def make(request: MakeLayer) -> LayerMade:
     )
 
 
-def _called(layer: Any, tensors: Sequence[Any], joined: bool) -> Any:
-    given = inference_arguments(layer)
-    return layer(tensors, **given) if joined else layer(*tensors, **given)
+def _called(layer: Any, tensors: Sequence[Any], request: MakeLayer) -> Any:
+    named = _tensors_in(request.named, tensors)
+    plain = tensors[: len(tensors) - len(list(find_refs(request.named)))]
+    named = {**inference_arguments(layer), **named}
+    return layer(plain, **named) if request.joined else layer(*plain, **named)
 
 
-def _require_announced(layer: Any, given: Sequence[Any], joined: bool, announced: Any) -> None:
+def _tensors_in(structure: Any, tensors: Sequence[Any]) -> Any:
+    """Arguments of a call with tensors in the place of references."""
+    if isinstance(structure, Mapping):
+        if REF in structure:
+            return tensors[structure[REF][1]]
+        if "$tuple" in structure:
+            return tuple(_tensors_in(item, tensors) for item in structure["$tuple"])
+        return {key: _tensors_in(value, tensors) for key, value in structure.items()}
+    if isinstance(structure, list | tuple):
+        return [_tensors_in(item, tensors) for item in structure]
+    return structure
+
+
+def _require_announced(layer: Any, request: MakeLayer, announced: Any) -> None:
     """Refuse a layer that gives another shape than it announced; one that fails is accepted."""
     zeros = [
-        keras.ops.zeros([2 if n is None else n for n in shape], dtype) for shape, dtype in given
+        keras.ops.zeros([2 if n is None else n for n in shape], dtype)
+        for shape, dtype in request.given
     ]
     try:
-        outputs = tree.flatten(_called(layer, zeros, joined))
+        outputs = tree.flatten(_called(layer, zeros, request))
     except Exception:  # whether it works is for the targets to show
         return
     for tensor, symbol in zip(outputs, announced, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -110,6 +110,7 @@ def zeros_for_weights(held: int | None = None) -> Iterator[None]:
     before they are made.
     """
     original = keras.layers.Layer.add_weight
+    zeros = _zeros if keras.backend.backend() == "jax" else "zeros"
     made = 0
 
     def add_weight(self: Any, shape: Any = None, initializer: Any = None, *a: Any, **k: Any) -> Any:
@@ -120,13 +121,18 @@ def zeros_for_weights(held: int | None = None) -> Iterator[None]:
                 f"the model asks for more than {made:,} bytes of weights, but its file holds "
                 f"{held:,}"
             )
-        return original(self, shape, "zeros", *a, **k)
+        return original(self, shape, zeros, *a, **k)
 
     keras.layers.Layer.add_weight = add_weight
     try:
         yield
     finally:
         keras.layers.Layer.add_weight = original
+
+
+def _zeros(shape: Any, dtype: Any = None) -> Any:
+    """For JAX, which would compile its own zeros for every shape."""
+    return np.zeros(shape, keras.backend.standardize_dtype(dtype))
 
 
 class OutputCache:
@@ -231,15 +237,19 @@ class Graph:
         feeds: Sequence[Tensor],
         *,
         jitter: int | None = None,
+        still: Collection[str] = (),
         after: Callable[[], None] | None = None,
     ) -> list[Tensor]:
-        """The model's outputs. Tensors are dropped after their last use."""
+        """The model's outputs. Tensors are dropped after their last use.
+
+        `jitter` moves what layers give, except those that are to be `still`.
+        """
         states: States = {
             item.name: [feed] for item, feed in zip(self.model.inputs, feeds, strict=True)
         }
         for position, layer in enumerate(self.model.layers):
             outputs = self.call(layer, states)
-            if jitter is not None:
+            if jitter is not None and layer.name not in still:
                 outputs = [jittered(t, jitter and jitter + position + 1) for t in outputs]
             states[layer.name] = outputs
             for name in layer.inputs:
@@ -325,9 +335,9 @@ def jittered(tensor: Tensor, seed: int) -> Tensor:
     # One pattern for all instances of a batch: its size may be unknown while compiling.
     shape = [1 if i == 0 or n is None else int(n) for i, n in enumerate(tensor.shape)]
     values = ops.cast(tensor, wide)
-    signs: Any = np.random.default_rng(seed).choice([-1.0, 1.0], size=shape).astype(wide)
-    if not seed:
-        signs = ops.sign(values)
+    drawn = np.random.default_rng(seed).choice([-1.0, 1.0], size=shape)
+    # A tensor, for PyTorch multiplies by no array where gradients are asked for.
+    signs = ops.convert_to_tensor(drawn, dtype=wide) if seed else ops.sign(values)
     size = ops.abs(values)
     size = ops.where(ops.isfinite(size), size, ops.zeros_like(size))  # NaN moves no other element
     epsilon = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23}.get(dtype, 2.0**-52)

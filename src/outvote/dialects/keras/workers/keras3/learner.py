@@ -9,7 +9,7 @@ from typing import Any
 from outvote.core import train_protocol as learn
 from outvote.core.dtypes import asks_for
 from outvote.core.model import digest_of
-from outvote.dialects.keras.workers.keras3.backends import floats
+from outvote.dialects.keras.workers.keras3.backends import clipping, floats
 from outvote.worker.main import Context, Handlers
 
 
@@ -86,9 +86,10 @@ class Learner:
         key = digest_of(
             request.model.to_json(),
             *(request.loss, request.penalty, request.exact, bool(request.sample_weight)),
+            *(request.border, request.jitter),
             [digest is not None for digest in request.cotangents],
         )
-        with _exactly(request.exact):
+        with _exactly(request.exact), clipping(request.border):
             if self._pullback[0] != key:
                 self._workshop = self._workshop or self._new_workshop()
                 made = Pullback(self._context, self._workshop, self._backend, self._mode, request)

@@ -17,6 +17,7 @@ from outvote.core.model import REF, Input, Layer, Model, Ref, Weight
 from outvote.core.protocol import Form
 from outvote.dialects.keras.workers.keras3.graph import Graph, Workshop
 from outvote.dialects.keras.workers.keras3.inference import inference_arguments
+from outvote.dialects.keras.workers.keras3.masks import is_travelling, name_apart, nodes_of_masks
 from outvote.worker.main import Refused
 from outvote.worker.names import named_once
 
@@ -66,9 +67,10 @@ class _Flattener:
 
     def _walk(self, functional: Any, tensors: Tensors, prefix: str) -> None:
         by_depth = functional._nodes_by_depth
+        left_out = nodes_of_masks(functional)
         for depth in sorted(by_depth, reverse=True):
             for node in by_depth[depth]:
-                if not node.is_input:
+                if not node.is_input and id(node) not in left_out:
                     self._add(node, tensors, prefix)
 
     def _add(self, node: Any, tensors: Tensors, prefix: str) -> None:
@@ -95,7 +97,10 @@ class _Flattener:
     def _layer(self, node: Any, label: str, tensors: Tensors) -> Layer:
         operation = node.operation
         args = _encode(list(node.arguments.args), tensors)
-        kwargs = _encode(node.arguments.kwargs, tensors)
+        own = {
+            key: v for key, v in node.arguments.kwargs.items() if not is_travelling(key, v, node)
+        }
+        kwargs = _encode(own, tensors)
         kwargs.pop("training", None)  # what a model was traced with; `predict` overrules it
         kwargs |= inference_arguments(operation)
         first = self._first_call.get(id(operation))
@@ -153,13 +158,21 @@ def _encode(structure: Any, tensors: Tensors) -> Any:
 
 
 def functional(graph: Graph) -> Any:
-    """The model as Keras builds it: calls of layers on symbolic tensors."""
+    """The model as Keras builds it: calls of layers on symbolic tensors.
+
+    What a layer does in training is not to be had: `predict` tells every layer not to train.
+    """
     model = graph.model
+    trains = [layer.name for layer in model.layers if layer.kwargs.get("training")]
+    if trains:
+        raise NotImplementedError(f"layer {trains[0]!r} is called in training")
     feeds = [
         keras.Input(batch_shape=item.shape, dtype=item.dtype, name=item.name)
         for item in model.inputs
     ]
-    return keras.Model(feeds, graph.forward(feeds), name=model.name)
+    outputs = graph.forward(feeds)
+    name_apart(outputs)
+    return keras.Model(feeds, outputs, name=model.name)
 
 
 def save(model: Model, workshop: Workshop, path: Path) -> None:

@@ -49,11 +49,15 @@ class Pullback:
         if not hasattr(backend, "backward"):
             raise NotImplementedError(f"Keras on {backend.libraries[0]} has no gradients")
         self._blobs = context.blobs
-        self._step = context.step
+        self._context = context
         self._request = request
-        self._graph = Graph(request.model, workshop, context.enter, learning=True)
+        self._graph = Graph(request.model, workshop, self._enter, learning=True)
         self._loss = loss_of(request.loss) if request.loss is not None else None
         self._run = backend.backward(self._objective, self._graph.variables, mode)
+
+    def _enter(self, layer: str) -> None:
+        self._context.enter(layer)
+        self._context.live()
 
     def pull(self, request: PullBack) -> PulledBack:
         """The gradients on the tensors of a request of the same form."""
@@ -80,7 +84,7 @@ class Pullback:
             given = [[to_tensor(a) for a in some] for some in (feeds, self._constants(request))]
             value, outputs = self._objective(*given)
             arrays, dtypes = to_arrays([value, *outputs])
-        self._step()
+        self._context.step()
         return Beside(arrays[0], Outputs(tuple(arrays[1:]), tuple(dtypes[1:])))
 
     @contextmanager
@@ -106,7 +110,9 @@ class Pullback:
         self, feeds: Sequence[Tensor], constants: Sequence[Tensor]
     ) -> tuple[Tensor, list[Tensor]]:
         request, left = self._request, iter(constants)
-        outputs = self._graph.forward(feeds)
+        # A loss may look for the logits behind what the model gives, and would not find them.
+        last = {ref.producer for ref in request.model.outputs}
+        outputs = self._graph.forward(feeds, jitter=request.jitter, still=last)
         terms = [
             ops.sum(output * ops.cast(next(left), output.dtype))
             for output, digest in zip(outputs, request.cotangents, strict=False)

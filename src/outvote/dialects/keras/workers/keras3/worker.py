@@ -22,6 +22,7 @@ from outvote.core.model import Layer, Model, digest_of
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
 from outvote.dialects.keras.workers.keras3.learner import Learner
+from outvote.worker.cache import cache_folder
 from outvote.worker.hello import hello, installed_version
 from outvote.worker.hidden import hidden
 from outvote.worker.main import Context, Handlers
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
     from outvote.worker.lines import LineWatch
 
 # What Keras imports if it is there, for wrappers, notebooks, drawings and checkpoints: a third of
-# the time that a worker takes to start.
-_LOOKED_FOR = ("sklearn", "IPython", "cv2", "orbax")
+# the time that a worker takes to start. OpenVINO's telemetry tells Intel of its use, in a thread,
+# and a process with threads cannot divide.
+_LOOKED_FOR = ("sklearn", "IPython", "cv2", "orbax", "openvino_telemetry")
 _WITH_LINES = ("backend.{}", "layers", "ops")  # of Keras: which lines of them a model reaches
 _READ_NOT_RUN = ("torch", "compile")  # Dynamo reads the bytecode of Keras, marks and all
 _ON_JAX = ("jax", "numpy")  # the backends that compute with it
@@ -66,6 +68,8 @@ def create_in(context: Context, mode: str) -> KerasWorker:
     backend, keras = import_keras(context.settings.backend, mode)
     keras.config.disable_traceback_filtering()  # the place of an error tells causes apart
     backend.after_import(mode)
+    if hasattr(backend, "hear_of_compiled"):
+        backend.hear_of_compiled(context.live)
     run_setup(context)
     return KerasWorker(context, backend, mode)
 
@@ -232,7 +236,8 @@ class KerasWorker:
             return None
         if self._lines is None:
             packages = [f"keras.src.{name.format(backend)}" for name in _WITH_LINES]
-            self._lines = LineWatch(packages, self._context.blobs.folder.parent)
+            folder = cache_folder("lines", otherwise=self._context.blobs.folder.parent)
+            self._lines = LineWatch(packages, folder)
         return self._lines
 
     def _run(self, request: ask.RunModel) -> ask.Ran:
@@ -423,10 +428,15 @@ def _watched(
 
     found = {}
     for name, tensors in zip(names, hidden, strict=True):
-        values, dtypes = to_arrays([tensor[:rows] for tensor in tensors])
+        values, dtypes = to_arrays([_first(tensor, rows) for tensor in tensors])
         masks = [get_mask(tensor) for tensor in tensors]
         found[name] = tuple(
-            State(value, None if mask is None else to_arrays([mask[:rows]])[0][0], dtype)
+            State(value, None if mask is None else to_arrays([_first(mask, rows)])[0][0], dtype)
             for value, mask, dtype in zip(values, masks, dtypes, strict=True)
         )
     return found
+
+
+def _first(tensor: Any, rows: int) -> Any:
+    """Its first rows; all of them without a slice, which JAX compiles for every shape."""
+    return tensor if tensor.shape[0] is not None and tensor.shape[0] <= rows else tensor[:rows]

@@ -31,8 +31,6 @@ from outvote.dialects.onnx.nouns.requests import (
     FormsInferred,
     InferForms,
     NodesDrawn,
-    RegionsTold,
-    TellRegions,
 )
 from outvote.dialects.onnx.nouns.types import carrier
 from outvote.dialects.onnx.workers.shared.assemble import assemble
@@ -74,7 +72,7 @@ class OnnxWorker:
             AttemptNode: self.attempt,
             DrawGraphs: self.draw_graphs,
             RunGraphs: self.run_graphs,
-            TellRegions: self.tell_regions,
+            ask.TellRegions: self.tell_regions,
             ExposeGraphs: self.expose_graphs,
             CutGraphs: self.cut_graphs,
             BuildExamples: self.build_examples,
@@ -204,7 +202,7 @@ class OnnxWorker:
 
         return build_examples(request, self._context)
 
-    def tell_regions(self, request: TellRegions) -> RegionsTold:
+    def tell_regions(self, request: ask.TellRegions) -> ask.RegionsTold:
         """Which nodes the runtime makes one of."""
         told = getattr(self._runtime, "regions", None)
         if told is None:
@@ -212,7 +210,7 @@ class OnnxWorker:
         pairs = zip(request.model.inputs, request.shapes, strict=True)
         inputs = tuple(replace(item, shape=shape) for item, shape in pairs)
         model = replace(request.model, inputs=inputs) if self._runtime.fixed else request.model
-        return RegionsTold(regions=tuple(told(assemble(model, self._context.blobs))))
+        return ask.RegionsTold(regions=tuple(told(assemble(model, self._context.blobs))))
 
 
 def _ones(shape: Sequence[int | None], dtype: str) -> State:

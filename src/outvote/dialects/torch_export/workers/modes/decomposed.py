@@ -39,6 +39,17 @@ class Decomposed:
 
         return run
 
+    def backward(self) -> TorchDispatchMode:
+        """What autograd calls is taken apart, too."""
+        return _TakenApart(self.table)
+
+    def updating(self, step: Callable[[], Any]) -> Callable[[], Any]:
+        def update() -> None:
+            with _TakenApart(self.table):
+                step()
+
+        return update
+
     def is_gap(self, error: Exception) -> bool:
         return False
 

@@ -91,6 +91,15 @@ class CallEngine:
         torch.manual_seed(0)
         return stepped(self.alone, model, feeds, jitter, after)
 
+    def regions(self, model: Model, examples: Sequence[Any]) -> list[tuple[str, ...]]:
+        """Which layers of a model, on tensors like these, are computed at once."""
+        told = getattr(self._runtime, "regions", None)
+        if told is None:
+            raise NotImplementedError("this target does not tell what it fuses")
+        module = graph_module(model, list(dict.fromkeys(model.outputs)), self._weights)
+        found: list[tuple[str, ...]] = told(module, examples)
+        return found
+
     def _interpreted(
         self, model: Model, feeds: Sequence[State], wanted: Sequence[Ref]
     ) -> list[Any]:

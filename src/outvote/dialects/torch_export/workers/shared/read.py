@@ -18,6 +18,7 @@ from outvote.dialects.torch_export.nouns.node import (
     FORMAT,
     LAYOUT,
     LAYOUTS,
+    LEARNED,
     MEMORY_FORMATS,
     PATHS,
     SCALAR_TYPES,
@@ -180,6 +181,8 @@ class _Reader:
         kwargs = {name: value for name, value in told.items() if is_woven(value)}
         config = {name: value for name, value in told.items() if name not in kwargs}
         paths = list(given.values())
+        learned = [n for n, w in enumerate(encoder.weights) if self._is_learned(w)]
+        origin = {} if paths == [[]] else {PATHS: paths}
         self._gives[label] = tuple(given)
         for index, value in enumerate(given):
             if value:
@@ -192,9 +195,14 @@ class _Reader:
             [],
             kwargs,
             weights=tuple(encoder.weights),
-            origin={} if paths == [[]] else {PATHS: paths},
+            origin={**origin, LEARNED: learned} if learned else origin,
             batch=tuple(self._given_axis(value, batch) for value in given),
         )
+
+    def _is_learned(self, weight: Weight) -> bool:
+        """A parameter that is not frozen."""
+        _, told = self._tensors[weight.name]
+        return bool(told["tensor_meta"].get("requires_grad"))
 
     def _given_axis(self, value: str, batch: str | int | None) -> int | None:
         if value not in self._graph["tensor_values"]:

@@ -20,7 +20,7 @@ _FREE = 2  # the size of a free dimension while it is exported: 0 and 1 would be
 
 def save(model: Model, blobs: BlobStore, path: Path) -> Path:
     """The archive; free dimensions stay free where the graph lets them."""
-    module = graph_module(model, model.outputs, Weights(blobs))
+    module = graph_module(model, model.outputs, Weights(blobs), trains=True)
     examples = tuple(_example(item) for item in model.inputs)
     free = tuple(
         {axis: torch.export.Dim.AUTO for axis, size in enumerate(item.shape) if size is None}

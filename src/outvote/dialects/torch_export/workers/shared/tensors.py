@@ -156,7 +156,7 @@ class Weights:
                 state = State(array, dtype=dtype or array.dtype.name)
                 self._held[digest, dtype] = as_tensor(state)
             found = self._held[digest, dtype]
-            return found.clone() if _may_write(layer) else found
+            return found.clone() if may_write(layer) else found
 
         return tensor
 
@@ -168,7 +168,8 @@ class Weights:
 _STATISTICS = ("batch_norm", "instance_norm")  # in training they move their running means
 
 
-def _may_write(layer: Layer) -> bool:
+def may_write(layer: Layer) -> bool:
+    """Whether a call may change the numbers of a constant that it reads."""
     function = callable_of(layer.kind)
     schema = getattr(function, "_schema", None)
     return (schema is not None and schema.is_mutable) or any(n in layer.kind for n in _STATISTICS)

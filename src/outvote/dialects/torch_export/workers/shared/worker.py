@@ -28,6 +28,7 @@ from outvote.dialects.torch_export.nouns.requests import (
     TryCalls,
 )
 from outvote.dialects.torch_export.workers.draw.forms import tried
+from outvote.dialects.torch_export.workers.learn.learner import ProgramLearner
 from outvote.dialects.torch_export.workers.shared.batch import (
     cut_programs,
     expose_programs,
@@ -65,6 +66,7 @@ class TorchWorker:
         self._runtime = runtime
         self._engine = CallEngine(runtime, context.blobs, context.enter)
         self._sessions = Sessions(context, self._begun)
+        self._learner = ProgramLearner(context, runtime)
 
     @property
     def handlers(self) -> Handlers:
@@ -74,7 +76,9 @@ class TorchWorker:
             ask.RunModel: self.run,
             ask.Forget: self.forget,
             **self._sessions.handlers,
+            **self._learner.handlers,
             ask.TellDefaults: self.tell_defaults,
+            ask.TellRegions: self.tell_regions,
             DrawCases: self.draw_cases,
             RunGraphs: self.run_graphs,
             ExposeGraphs: self.expose_graphs,
@@ -113,6 +117,7 @@ class TorchWorker:
 
     def forget(self, request: ask.Forget) -> ask.Done:
         self._engine.forget()
+        self._learner.forget()
         return ask.Done()
 
     def _begun(self, request: ask.OpenSession) -> Session:
@@ -123,6 +128,14 @@ class TorchWorker:
         return ask.DefaultsTold(
             defaults={layer.name: defaults_of(layer.kind) for layer in request.model.layers}
         )
+
+    def tell_regions(self, request: ask.TellRegions) -> ask.RegionsTold:
+        """Which calls the target makes one of."""
+        examples = [
+            torch.ones(shape, dtype=getattr(torch, item.dtype))
+            for item, shape in zip(request.model.inputs, request.shapes, strict=True)
+        ]
+        return ask.RegionsTold(regions=tuple(self._engine.regions(request.model, examples)))
 
     def draw_cases(self, request: DrawCases) -> GraphsDrawn:
         """New programs, each by its number."""

@@ -9,7 +9,8 @@ A backend with automatic differentiation also offers `differentiate(objective, v
 `quick`, a compiler for many passes over batches of any size, and `fixed_shapes`, whether it
 compiles anew for every size of a batch. `outvote explore` needs them. For training there are
 `backward(objective, variables, mode)`, gradients by inputs and variables as a mode finds them, and
-`updated(update, variables, mode)`, an update of variables in that mode.
+`updated(update, variables, mode)`, an update of variables in that mode. One that compiles op by op
+offers `hear_of_compiled(told)`, which calls `told` for every piece of code.
 """
 
 from __future__ import annotations
@@ -128,6 +129,19 @@ def floats(wide: bool) -> Iterator[None]:
     finally:
         keras.config.set_floatx(usual)
         keras.mixed_precision.set_dtype_policy(policy)
+
+
+@contextmanager
+def clipping(border: float | None) -> Iterator[None]:
+    """What Keras keeps away from 0 by, where it takes logarithms and divides."""
+    import keras
+
+    usual = keras.config.epsilon()
+    keras.config.set_epsilon(usual if border is None else border)
+    try:
+        yield
+    finally:
+        keras.config.set_epsilon(usual)
 
 
 def copied(variable: Any) -> Array:

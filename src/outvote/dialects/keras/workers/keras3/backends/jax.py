@@ -67,6 +67,13 @@ def after_import(mode: str) -> None:
         require_gpu("jax", mode, jax.default_backend() == "gpu")
 
 
+def hear_of_compiled(told: Callable[[], None]) -> None:
+    """Tell of every piece of code that was traced, compiled or found: op by op, it is progress."""
+    import jax
+
+    jax.monitoring.register_event_duration_secs_listener(lambda *event, **more: told())
+
+
 # What JAX makes of a product of float32 where it is not told, or told so, by platform.
 _PRODUCTS = {
     "gpu": {"default": "tf32", "high": "tf32", "tensorfloat32": "tf32", "bfloat16": "bf16"},

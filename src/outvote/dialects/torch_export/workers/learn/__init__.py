@@ -1,0 +1,1 @@
+"""Training of programs: what a worker answers about gradients, updates and steps."""
