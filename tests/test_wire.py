@@ -53,6 +53,7 @@ from outvote.run.local import LocalPool
 from outvote.run.patience import SharedPatience
 from outvote.run.pool import asker
 from outvote.run.process import Limits, Process
+from outvote.run.queued import Shares
 from outvote.run.scripts import script_of
 from outvote.run.settle import settled
 from outvote.targets.choose import find_target
@@ -396,7 +397,7 @@ def test_signs_of_life_are_waited_for_as_long_as_the_user_allows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A patience of 30 s, of which the user allows 100 between two steps."""
-    now = 0.0
+    now, queued = 0.0, 0
     monkeypatch.setattr(time, "monotonic", lambda: now)
     box = BlackBox(tmp_path / "box")
 
@@ -405,6 +406,9 @@ def test_signs_of_life_are_waited_for_as_long_as_the_user_allows(
 
         def check_memory(self) -> None:
             pass
+
+        def shares(self) -> Shares:
+            return {"1": (0, queued)}
 
     watch = process._Watch(cast(Process, Boxed()), lambda: 30.0, 1, 100.0)
     assert watch.deadline() == 30
@@ -423,6 +427,14 @@ def test_signs_of_life_are_waited_for_as_long_as_the_user_allows(
     now = 190.0
     box.live()
     assert not watch.moved()
+    began = now = 200.0
+    watch = process._Watch(cast(Process, Boxed()), lambda: 30.0, 0, 100.0)
+    watch.tick()
+    for waited in (8, 20, 1000):  # in a queue for a processor, all of it
+        queued, now = waited * 10**9, began + waited
+        watch.tick()
+        assert watch.deadline() == min(began + waited + 30, began + 300)
+    assert watch.told == "30 s, besides 1000 s in a queue for a processor"
 
 
 @pytest.mark.slow

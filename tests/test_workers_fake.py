@@ -21,6 +21,7 @@ from outvote.run.local import LocalPool
 from outvote.run.nursery import Nursery
 from outvote.run.pool import Pool
 from outvote.run.process import Limits, _has_ended
+from outvote.run.queued import Queue
 
 LIMITS = Limits(start_seconds=60, silence_seconds=60, memory_bytes=300 << 20)
 IMPATIENT = replace(LIMITS, silence_seconds=2)
@@ -109,6 +110,47 @@ def test_slow_is_not_stuck(fake_model: Path) -> None:
         run = run_once(pool, fake_model)["slow"]
         assert run.ok, run.message
         assert run.seconds > IMPATIENT.silence_seconds
+
+
+@pytest.mark.slow
+def test_a_worker_that_waits_for_a_processor_does_not_hang(fake_model: Path) -> None:
+    """Six share one core: the limit of a second is passed by what is computed in 0.4 of them."""
+    limits = replace(LIMITS, silence_seconds=1)
+    core = {min(os.sched_getaffinity(0))}
+    stuck = ("hang", "spin", "loop")
+    targets = [fake("honest", "toil:d2"), *(fake(name, f"{name}:d2") for name in stuck)]
+    rivals = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(4)]
+    try:
+        with LocalPool(targets, limits=limits, jobs=len(targets)) as pool:
+            pool.start()
+            workers = [process.pid for process in pool._processes.values()]
+            for pid in (*workers, *(rival.pid for rival in rivals)):
+                os.sched_setaffinity(pid, core)
+            runs = run_once(pool, fake_model)
+    finally:
+        for rival in rivals:
+            rival.kill()
+            rival.wait()
+    assert runs["honest"].ok, runs["honest"].message
+    assert runs["honest"].seconds > limits.silence_seconds
+    for name in stuck:
+        assert (runs[name].outcome, runs[name].layer) == (Outcome.HANG, "d2")
+    assert "s in a queue for a processor; stopped" in runs["loop"].message
+
+
+def test_a_queue_for_a_processor_counts_where_nothing_of_a_worker_runs() -> None:
+    second = 10**9
+    queue = Queue(began=0.0)
+    queue.look(0.0, {"1": (5 * second, 7 * second)})  # before its time
+    assert queue.seconds == 0
+    queue.look(4.0, {"1": (6 * second, 10 * second)})
+    assert queue.seconds == 3
+    queue.look(8.0, {"1": (6 * second, 10 * second)})  # it slept
+    assert queue.seconds == 3
+    queue.look(12.0, {"2": (4 * second, 9 * second)})  # a new thread; the other one has ended
+    assert queue.seconds == 7  # five of twelve seconds were its own
+    queue.look(16.0, {"2": (12 * second, 30 * second)})  # threads wait for what others of it use
+    assert queue.seconds == 3
 
 
 @pytest.mark.usefixtures("_started")

@@ -28,6 +28,7 @@ from outvote.core.protocol import PROTOCOL, Failure, Hello, R, Request, Start
 from outvote.core.target import Outcome, Run, Target
 from outvote.core.wire import Channel, Closed, Silence
 from outvote.run.nursery import Child, Nursery, end_group
+from outvote.run.queued import Queue, Shares, shares_of
 
 _SETTINGS = {
     "PYTHONSAFEPATH": "1",  # for what a worker starts in its turn
@@ -46,6 +47,8 @@ _SETTINGS = {
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")  # colours, which some frameworks put into errors
 _LAST_WORDS = 5.0  # seconds for a worker that hung up to end
 _FAMILY = 1.0  # seconds between two looks at the processes that a worker has started
+_LOOKS = 20  # so often within its limit it is asked whether a worker waits for a processor
+_CEILING = 10.0  # times its limit: longer is waited for nobody, however busy the machine is
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,15 @@ class Limits:
 
 Patience = Callable[[], float]
 """Seconds without a step forward that are waited for; they may become fewer meanwhile."""
+
+
+@dataclass(frozen=True)
+class _Family:
+    """What a worker had started when that was looked at, and the memory that it held."""
+
+    looked: float
+    pids: tuple[int, ...] = ()
+    bytes: int = 0
 
 
 class _OutOfMemory(Exception):  # noqa: N818 - becomes an Outcome, never leaves this file
@@ -92,8 +104,7 @@ class Process:
         self._channel = Channel(ours)
         self._reaped = False
         self._own = psutil.Process(self._child.pid)
-        # At what it has started: when, and how much memory that held. Nothing yet.
-        self._looked = (time.monotonic(), 0)
+        self._family = _Family(time.monotonic())
         self.peak_bytes = 0
 
     @property
@@ -169,8 +180,7 @@ class Process:
         except Closed:
             return self._post_mortem(began)
         except Silence:
-            text = f"no progress for {watch.limit:.0f} s; stopped"
-            return self._failed(Outcome.HANG, text, began)
+            return self._failed(Outcome.HANG, f"no progress for {watch.told}; stopped", began)
         except _OutOfMemory as error:
             return self._failed(Outcome.MEMORY, str(error), began)
         except ProtocolError as error:
@@ -226,11 +236,15 @@ class Process:
     def check_peak(self) -> int:
         """Note the memory in use now, by the worker and what it has started."""
         now = time.monotonic()
-        if now - self._looked[0] > _FAMILY:
-            self._looked = (now, _memory_of_children(self._own))
-        used = resident_bytes(self._own) + self._looked[1]
+        if now - self._family.looked > _FAMILY:
+            self._family = _family_of(self._own, now)
+        used = resident_bytes(self._own) + self._family.bytes
         self.peak_bytes = max(self.peak_bytes, used)
         return used
+
+    def shares(self) -> Shares:
+        """What the processor gave to its threads, and to those of what it has started."""
+        return shares_of((self.pid, *self._family.pids))
 
     def check_memory(self) -> None:
         """Note the memory in use; raise when it is over the limit."""
@@ -268,7 +282,8 @@ class _Watch:
     """Patience with a worker: renewed by each step forward, at most as often as announced.
 
     A worker that gives signs of life between two steps compiles; it is not stuck, and has as long
-    as the user allows for a step.
+    as the user allows for a step. Time in which it waits for a processor is not its own, within
+    bounds: nothing is waited for without end.
     """
 
     def __init__(
@@ -281,15 +296,26 @@ class _Watch:
         self._seen = 0
         self._signs = process.position.signs
         self._began = self._lived = time.monotonic()
+        self._queue = Queue(self._began)
         self.limit = patience()
 
     def deadline(self) -> float:
         patience, lived = self._patience(), self._lived - self._began
         self.limit = max(patience, min(lived + patience, self._longest))
-        return self._began + self.limit
+        return self._began + min(self.limit + self._queue.seconds, _CEILING * self.limit)
+
+    @property
+    def told(self) -> str:
+        """How long was waited."""
+        queued = f"{self._queue.seconds:.0f}"
+        besides = f", besides {queued} s in a queue for a processor" if queued != "0" else ""
+        return f"{self.limit:.0f} s{besides}"
 
     def tick(self) -> None:
         self._process.check_memory()
+        now, looked = time.monotonic(), self._queue.looked
+        if looked is None or now - looked >= self.limit / _LOOKS:
+            self._queue.look(now, self._process.shares())
         self.moved()
 
     def moved(self) -> bool:
@@ -309,6 +335,7 @@ class _Watch:
         self._renewals -= 1
         self._seen = done
         self._began = self._lived = time.monotonic()
+        self._queue = Queue(self._began)
         return True
 
 
@@ -320,12 +347,13 @@ def resident_bytes(process: psutil.Process) -> int:
         return 0
 
 
-def _memory_of_children(process: psutil.Process) -> int:
-    """Memory of what a process has started, and what that has."""
+def _family_of(process: psutil.Process, now: float) -> _Family:
+    """What a process has started, and what that has."""
     try:
-        return sum(map(resident_bytes, process.children(recursive=True)))
+        children = process.children(recursive=True)
     except psutil.Error:
-        return 0
+        return _Family(now)
+    return _Family(now, tuple(c.pid for c in children), sum(map(resident_bytes, children)))
 
 
 def _environment(target: Target) -> dict[str, str]:

@@ -262,6 +262,19 @@ def _spin(outputs: list[Array]) -> list[Array]:
     return outputs
 
 
+def _loop(outputs: list[Array]) -> list[Array]:
+    while True:
+        pass
+
+
+def _toil(outputs: list[Array]) -> list[Array]:
+    """Less than half a second of a processor, however long it takes to get that."""
+    until = time.process_time() + 0.4
+    while time.process_time() < until:
+        pass
+    return outputs
+
+
 def _slow(outputs: list[Array]) -> list[Array]:
     time.sleep(0.6)
     return outputs
@@ -421,6 +434,8 @@ MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
     "exit": _exit,
     "hang": _hang,
     "spin": _spin,
+    "loop": _loop,
+    "toil": _toil,
     "half": _half,
     "torn": _torn,
     "unfit": _unfit,
