@@ -98,7 +98,6 @@ def run_gradient_faults(faults: Sequence[GradientFault], folder: Path) -> list[G
     scores = []
     with open_pool() as pool:
         for fault in faults:
-            pool.stop(PLANTED)
             pool.add(planted_by(fault))
             scores.append(scored_gradient(pool, fault, folder))
             print(scores[-1].line(), *scores[-1].reasons(), sep="\n    ", flush=True)

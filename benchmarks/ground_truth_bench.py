@@ -100,7 +100,6 @@ def open_pool() -> LocalPool:
 
 def plant(pool: Pool, fault: Fault) -> tuple[Target, ...]:
     """Put a fresh patched worker in the place of the last one; all targets that take part."""
-    pool.stop(PLANTED)
     target = replace(BUILT_IN[fault.target], name=PLANTED, setup=fault.script)
     pool.add(target)
     released = _QUICK if fault.campaign else BACKENDS

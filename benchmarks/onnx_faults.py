@@ -86,7 +86,6 @@ def plant(pool: Pool, fault: OnnxFault) -> tuple[Target, ...]:
     released = BUILT_IN[fault.target]
     env = {"FAULT": fault.name, "FAULTY": released.worker}
     planted = replace(released, name=PLANTED, setup=PLANTS, env={**released.env, **env})
-    pool.stop(PLANTED)
     pool.add(planted)
     others = [BUILT_IN[name] for name in DEFAULT if BUILT_IN[name].library != released.library]
     return (planted, *others)

@@ -103,7 +103,6 @@ def plant(pool: Pool, fault: TorchFault) -> tuple[Target, ...]:
     """A fresh worker with the fault; all targets that take part."""
     released = BUILT_IN[fault.target]
     planted = replace(released, name=PLANTED, setup=PLANTS, env={"FAULT": fault.name})
-    pool.stop(PLANTED)
     pool.add(planted)
     if released.original:
         return (planted, BUILT_IN[released.original])

@@ -309,6 +309,14 @@ def test_a_script_stays_as_it_was_for_workers_that_start_again(
         assert told.text == "first"
 
 
+def test_a_target_that_is_added_takes_the_place_of_one_of_its_name(fake_model: Path) -> None:
+    with LocalPool([fake("a")], limits=SHORT) as opened:
+        question = run_of(opened, fake_model)
+        assert opened.ask("a", question).ok
+        opened.add(fake("a", misdeed="error:d2"))
+        assert opened.ask("a", question).outcome is Outcome.ERROR
+
+
 # Nothing in the current folder runs.
 
 

@@ -159,7 +159,8 @@ class FleetPool:
         self._folder.remove()
 
     def add(self, target: Target) -> None:
-        """Take another target in, not started yet."""
+        """Take another target in, not started yet; who had its name ends."""
+        self.stop(target.name)
         self.targets[target.name] = target
         self._locks[target.name] = threading.Lock()
         self.restarts[target.name] = self.peaks[target.name] = 0

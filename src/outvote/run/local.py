@@ -80,7 +80,8 @@ class LocalPool:
         self._folder.remove()
 
     def add(self, target: Target) -> None:
-        """Take another target in, not started yet."""
+        """Take another target in, not started yet; who had its name ends."""
+        self.stop(target.name)
         self.targets[target.name] = target
         self._locks[target.name] = Places()
         self._hangs.pop(target.name, None)

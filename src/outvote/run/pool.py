@@ -34,7 +34,7 @@ class Pool(Protocol):
     peaks: dict[str, int]  # bytes that its worker held at most
 
     def add(self, target: Target) -> None:
-        """Take another target in, not started yet."""
+        """Take another target in, not started yet; who had its name ends."""
         ...
 
     def start(self, names: Iterable[str] | None = None) -> dict[str, Run[Hello]]:

@@ -47,7 +47,6 @@ class Workers:
         pool = self._pools[key]
         for target in everyone:
             if pool.targets.get(target.name) != target:
-                pool.stop(target.name)
                 pool.add(target)
         return pool, replace(job, targets=targets)
 
