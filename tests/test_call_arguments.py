@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from outvote.core.model import REF, Input, Layer, Model, Ref, find_refs
 from outvote.core.protocol import ListKinds, Read, RunModel, Save
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
-from outvote.dialects.keras.mutate import arguments
 from outvote.dialects.keras.mutate.arguments import ARGUMENTS, DrawnCall, ReadTensor, drawable
 from outvote.dialects.keras.mutate.catalogue import Catalogue
 from outvote.dialects.keras.mutate.maker import Maker
@@ -198,13 +197,10 @@ def called(tools: KerasTools) -> list[Subject]:
     parent = Subject(
         Model("any", (Input("x", (None, 2), "float32"),), (), (Ref("x"),), "keras"), {}
     )
-    kinds = [kind for kind in tools.catalogue.kinds.values() if kind.arguments]
-    patch = pytest.MonkeyPatch()
-    patch.setattr(free, "drawn_kind", lambda tools, rng: kinds[int(rng.integers(len(kinds)))])
-    patch.setattr(arguments, "_WITH_ARGUMENTS", 1.0)
+    kinds = {name: kind for name, kind in tools.catalogue.kinds.items() if kind.arguments}
+    some = replace(tools, catalogue=replace(tools.catalogue, kinds=kinds))
     rngs = [np.random.default_rng([11, n]) for n in range(DRAWS)]
-    found = [free.apply(parent, None, tools, rng) for rng in rngs]
-    patch.undo()
+    found = [free.apply(parent, None, some, rng) for rng in rngs]
     return [subject for subject in found if subject.model.layers[-1].kwargs]
 
 

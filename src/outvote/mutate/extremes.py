@@ -130,6 +130,10 @@ WAYS: Sequence[Way] = (
 FINITE: Sequence[Way] = tuple(way for way in WAYS if way not in (infinities, nans, special))
 
 
+def any_way(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
+    return WAYS[int(rng.integers(len(WAYS)))](shape, dtype, rng)
+
+
 def medley(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
     """Every number by a way of its own: for what computes each from one."""
     drawn = np.stack([np.asarray(way(shape, dtype, rng), np.float64) for way in WAYS])

@@ -8,7 +8,7 @@ to inputs, or None where it does not apply.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,11 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.model import REF, Json, Ref
 from outvote.dialects.keras.mutate.masks import drawn_mask
+from outvote.dialects.keras.mutate.turns import KindTurn
 from outvote.dialects.keras.mutate.values import NESTED
 from outvote.mutate import extremes
 
-_WITH_ARGUMENTS = 0.5  # of the layers that take any
-_EACH = 0.4  # of the arguments, of those
+_EACH = 0.4  # of the arguments, in turns with some of them
 _NO_MASK = 0.25  # of the tensors that a list of masks is for
 _STATES = {"LSTM": 2, "GRU": 1, "SimpleRNN": 1}  # by the cell
 # Parameters of kinds that have something to do in training, and do it without chance.
@@ -68,11 +68,17 @@ class DrawnCall:
 Argument = Callable[[DrawnCall], Json]
 
 
-def drawn_arguments(names: Iterable[str], call: DrawnCall) -> dict[str, Json]:
-    """Some of the arguments that the layer takes, for about half of the layers."""
-    if not call.chance(_WITH_ARGUMENTS):
+def drawn_arguments(names: Sequence[str], call: DrawnCall, turn: KindTurn) -> dict[str, Json]:
+    """Of the arguments that the layer takes, in turn: none, each alone, some, and all."""
+    if not names:
         return {}
-    drawn = {name: ARGUMENTS[name](call) for name in names if call.chance(_EACH)}
+    alone = [(name,) for name in names]
+    none: list[tuple[str, ...]] = [()] * (2 + len(names) // 2)
+    chosen = [tuple(name for name in names if call.chance(_EACH)) for _ in names]
+    some = chosen if len(names) > 2 else []
+    card = turn.dealt("arguments", range(len(none) + len(alone) + len(some) + 1))
+    wanted = [*none, *alone, *some, tuple(names)][card]
+    drawn = {name: ARGUMENTS[name](call) for name in wanted}
     return {name: value for name, value in drawn.items() if value is not None}
 
 
@@ -163,11 +169,13 @@ ARGUMENTS: Mapping[str, Argument] = {
 }
 
 
-def drawable(named: Sequence[str], parameters: Sequence[str]) -> tuple[str, ...]:
+def drawable(
+    named: Sequence[str], parameters: Sequence[str], without_chance: bool = False
+) -> tuple[str, ...]:
     """Those of a call's arguments that can be drawn, by the names of its constructor's parameters.
 
     Training is worth a try where it changes what is computed, without chance: by statistics of the
     batch, or in another branch, as where something could be dropped. No rate of dropping is drawn.
     """
-    trains = not _TRAINED_ALIKE.isdisjoint(parameters)
+    trains = without_chance or not _TRAINED_ALIKE.isdisjoint(parameters)
     return tuple(name for name in named if name in ARGUMENTS and (trains or name != "training"))

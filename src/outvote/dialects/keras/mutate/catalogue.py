@@ -20,6 +20,12 @@ from outvote.dialects.keras.mutate.values import FIRST, LEFT_ALONE, Draw
 _ANY = (1, 2, 3, 4)
 _SEQUENCE = (2,)
 _IMAGE = (3,)
+# Augmentations that leave nothing to chance where a factor is drawn from one number to the same.
+WITHOUT_CHANCE = (
+    *("RandomBrightness", "RandomColorDegeneration", "RandomGaussianBlur"),
+    *("RandomGrayscale", "RandomInvert", "RandomPosterization", "RandomRotation"),
+    *("RandomSaturation", "RandomSharpness", "RandomTranslation", "RandomZoom"),
+)
 # Ranks of one instance; kinds with 1D, 2D or 3D in their name take that many axes and the channels.
 _RANKS: Mapping[str, tuple[int, ...]] = {
     "LSTM": _SEQUENCE,
@@ -35,7 +41,7 @@ _RANKS: Mapping[str, tuple[int, ...]] = {
     "ConvLSTM1D": (3,),
     "ConvLSTM2D": (4,),
     "ConvLSTM3D": (5,),
-    "Dot": (1, 2),
+    "Dot": (1, 2, 3),
     "Embedding": (1, 2),
     "ReversibleEmbedding": (1,),
     "RepeatVector": (1,),
@@ -51,19 +57,21 @@ _RANKS: Mapping[str, tuple[int, ...]] = {
     "STFTSpectrogram": (1, 2),
     "Hashing": (1, 2),
     "HashedCrossing": (1,),
+    **dict.fromkeys(WITHOUT_CHANCE, _IMAGE),
     "IntegerLookup": (1, 2),
     "CategoryEncoding": (1,),
     "SpectralNormalization": (1, 2, 3),
     "Permute": (2, 3, 4),
 }
 _TWO_IN_A_LIST = (
-    "Add Average Concatenate Dot Maximum Minimum Multiply Subtract Attention AdditiveAttention"
+    "Add Average Concatenate Dot Maximum Minimum Multiply Subtract Attention AdditiveAttention "
+    "HashedCrossing"
 ).split()
 _TWO_ARGUMENTS = ("MultiHeadAttention", "GroupedQueryAttention")
 _WHOLE_NUMBERS = (
     "Embedding ReversibleEmbedding Hashing HashedCrossing IntegerLookup CategoryEncoding"
 ).split()
-_AUGMENTS = "passes its input on, except in training"
+_AUGMENTS = "passes its input on, except in training, where chance decides"
 NOT_DRAWN: Mapping[str, str] = {
     **dict.fromkeys(
         ("Layer", "Wrapper", "InputLayer", "Pipeline"), "has no computation of its own"
@@ -71,7 +79,6 @@ NOT_DRAWN: Mapping[str, str] = {
     **dict.fromkeys(("Lambda", "FlaxLayer", "JaxLayer", "TorchModuleWrapper"), "runs given code"),
     "TFSMLayer": "reads a file",
     **dict.fromkeys(("StringLookup", "TextVectorization"), "reads strings"),
-    "HashedCrossing": "reads two integers of each instance",
     "MaxNumBoundingBoxes": "reads bounding boxes",
     **dict.fromkeys(("AugMix", "CutMix", "MixUp", "RandAugment"), _AUGMENTS),
     **dict.fromkeys(
@@ -148,15 +155,16 @@ class Catalogue:
         return Catalogue(kinds, tuple(found.activations), missing)
 
     def fitting(self, rank: int) -> list[Kind]:
-        """Kinds for float tensors of that rank."""
-        return [k for k in self.kinds.values() if rank in k.ranks and not k.whole_numbers]
+        """Kinds for float tensors of that rank that do something at inference."""
+        some = (k for k in self.kinds.values() if k.name not in WITHOUT_CHANCE)
+        return [k for k in some if rank in k.ranks and not k.whole_numbers]
 
 
 def _why_not(name: str, parameters: Sequence[Mapping[str, Any]]) -> str | None:
     if name in NOT_DRAWN:
         return NOT_DRAWN[name]
-    if name.startswith("Random") and name != "RandomCrop":  # which crops, or resizes, always
-        return _AUGMENTS
+    if name.startswith("Random") and name not in ("RandomCrop", *WITHOUT_CHANCE):
+        return _AUGMENTS  # RandomCrop crops, or resizes, always
     unknown = [p["name"] for p in parameters if p["required"] and p["name"] not in PARAMETERS]
     return f"no values are known for its parameter {unknown[0]}" if unknown else None
 
@@ -172,7 +180,7 @@ def _kind(name: str, parameters: Sequence[Mapping[str, Any]], arguments: Sequenc
         2 if name in (*_TWO_IN_A_LIST, *_TWO_ARGUMENTS) else 1,
         name in _TWO_IN_A_LIST,
         name in _WHOLE_NUMBERS,
-        drawable(arguments, [p["name"] for p in parameters]),
+        drawable(arguments, [p["name"] for p in parameters], name in WITHOUT_CHANCE),
     )
 
 

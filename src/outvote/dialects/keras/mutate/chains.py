@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from outvote.core.model import Json, Layer, Ref, find_refs
-from outvote.dialects.keras.mutate.catalogue import Kind
+from outvote.dialects.keras.mutate.catalogue import WITHOUT_CHANCE, Kind
 from outvote.dialects.keras.mutate.maker import DrawWeight, by_place, drawn_weight
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate.registry import Impossible
@@ -23,6 +23,11 @@ SHAPES: Mapping[int, tuple[tuple[int, ...], ...]] = {
     3: ((6, 8, 4), (5, 7, 2), (4, 4, 3), (5, 1, 2)),
     4: ((4, 4, 3, 2), (3, 5, 4, 2)),
     5: ((2, 3, 4, 3, 2),),
+}
+# Of what does not take any place: three colours, first or last; one number of each instance.
+PLACES: Mapping[str, tuple[tuple[int, ...], ...]] = {
+    **dict.fromkeys(WITHOUT_CHANCE, ((6, 8, 3), (3, 5, 3))),
+    "HashedCrossing": ((1,),),
 }
 _BOUNDARIES = [-1.0, -0.5, 0.0, 0.5, 1.0]  # between the whole numbers that floats turn into
 
@@ -116,9 +121,9 @@ class Chain:
         """Lead the tensor to a shape and dtype that the kind takes."""
         size = self.spec.size
         small = size is not None and size <= _MOST_NUMBERS
-        if len(self.spec.place) not in kind.ranks or not small:
+        if len(self.spec.place) not in kind.ranks or not small or kind.name in PLACES:
             rank = int(self._rng.choice(kind.ranks))
-            shapes = SHAPES[rank]
+            shapes = PLACES.get(kind.name) or SHAPES[rank]
             self.reshape(shapes[int(self._rng.integers(len(shapes)))])
         if kind.whole_numbers and self.spec.is_float:
             self.round()

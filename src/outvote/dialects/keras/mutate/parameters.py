@@ -57,6 +57,13 @@ def _choice(*values: Any, draw: v.Values | None = None) -> Parameter:
     return Parameter("choice", draw or v.number(*values), named, may_be_none=None in values)
 
 
+def _share(*usual: float, corners: tuple[float, ...]) -> Parameter:
+    """A range that is one number."""
+    alike = tuple([number, number] for number in corners)
+    drawn = v.number(*([number, number] for number in usual))
+    return Parameter("float", drawn, alike, refused=("no_such",))
+
+
 PARAMETERS: Mapping[str, Parameter] = {
     # Shapes of windows and of what comes out.
     "filters": Parameter(
@@ -127,6 +134,7 @@ PARAMETERS: Mapping[str, Parameter] = {
         ("concat", "sum", "mul", "ave"),
         may_be_none=True,
     ),
+    "fill_mode": _choice("reflect", "wrap", "constant", "nearest"),
     "score_mode": _choice("dot", "concat"),
     "output_mode": _choice("int", "one_hot", "multi_hot", "count", draw=v.output_mode),
     "mode": _choice("log", "magnitude", "psd", "real", "imag", "angle"),
@@ -212,6 +220,11 @@ PARAMETERS: Mapping[str, Parameter] = {
         (1.0, 0.0, 1e-12),
         may_be_none=True,
     ),
+    # Of augmentations: from a number to the same, so that chance has no say.
+    "factor": _share(0.3, 0.75, corners=(0.0, 0.5, 1.0)),
+    "sigma": _share(1.0, 0.5, corners=(1.0, 0.1)),
+    "height_factor": _share(0.2, -0.3, corners=(0.0, 0.5)),
+    "width_factor": _share(0.2, -0.3, corners=(0.0, 0.5)),
     "mask_value": Parameter("float", v.number(0.0, 1.0), (0.0, -1.0), may_be_none=True),
     "fill_value": Parameter("float", v.number(0.0, 1.5), (0.0, -1.0, 1e6)),
     "clip_limit": Parameter("float", v.number(4.0, 1.0), (4.0, 0.5, 100.0)),
@@ -231,6 +244,7 @@ PARAMETERS: Mapping[str, Parameter] = {
     "sliding_window": Parameter("count", v.number(None, None, 2), (1, 2, 99), may_be_none=True),
     # Layers and formulas inside layers.
     "layer": Parameter("layer", v.layer),
+    "backward_layer": Parameter("layer", v.backward_layer, may_be_none=True),
     "cell": Parameter("layer", v.cell),
     "equation": Parameter("text", v.equation),
     "output_shape": Parameter("shape", v.einsum_shape, may_be_none=True),
@@ -280,6 +294,26 @@ EXCEPTIONS: Mapping[tuple[str, str], Parameter] = {
         for kind in _POOLING
         for n in (1, 2, 3)
     },
+    **{
+        (kind, "interpolation"): _choice("nearest", "bilinear")
+        for kind in ("RandomRotation", "RandomTranslation", "RandomZoom")
+    },
+    ("Resizing", "fill_mode"): _choice("constant"),
+    ("RandomGrayscale", "factor"): Parameter(
+        "float", v.number(1.0), (1.0, 0.0), refused=("no_such", -1.0)
+    ),
+    **{  # of how many images
+        (kind, "factor"): _share(1.0, corners=(1.0, 0.0))
+        for kind in ("RandomGaussianBlur", "RandomInvert")
+    },
+    ("RandomPosterization", "factor"): Parameter(
+        "numbers", v.number([3, 3], [5, 5]), ([1, 1], [8, 8])
+    ),
+    ("RandomGaussianBlur", "kernel_size"): Parameter(
+        "sizes", v.number(3, 5, [3, 5]), (1, 3, 5), refused=(0, 2, "no_such")
+    ),
+    ("RandomZoom", "width_factor"): replace(PARAMETERS["width_factor"], may_be_none=True),
+    ("HashedCrossing", "output_mode"): _choice("int", "one_hot"),
     ("MultiHeadAttention", "output_shape"): Parameter(
         "shape", v.kept(v.number(None), v.number(None, None, 3, [2, 3])), may_be_none=True
     ),

@@ -128,7 +128,8 @@ def groups(d: Draw) -> int:
 def axis(d: Draw) -> Any:
     axes = [-1, *range(1, d.rank + 1)]
     if d.kind == "Normalization":
-        return d.one_of(None, -1)
+        known = [a for a in axes if d.place[a - 1 if a > 0 else a] is not None]
+        return d.one_of(None, *(known or [-1]))
     if d.kind == "RMSNormalization":  # another axis fails everywhere: it is drawn as a corner
         return -1
     if d.kind in _SEVERAL_AXES and d.rank > 1 and d.chance(0.3):
@@ -150,7 +151,7 @@ def layer(d: Draw) -> Any:
         more: dict[str, Any] = {"return_sequences": True if d.keep else d.one_of(True, False)}
         if not d.keep:
             switches = ("return_state", "unroll", "zero_output_for_mask")
-            more |= {name: True for name in switches if d.chance(0.2)}
+            more |= {name: True for name in switches if d.chance(0.3)}
             more |= _of_cells(d, kind)
         return {NESTED: [kind, {"units": units, **more}]}
     if d.keep:
@@ -158,6 +159,14 @@ def layer(d: Draw) -> Any:
     inner = _STEPS if d.kind == "TimeDistributed" else _WITH_KERNELS
     kind, parameters = d.one_of(*inner.get(d.rank, inner[2]))
     return {NESTED: [kind, dict(parameters)]}
+
+
+def backward_layer(d: Draw) -> Any:
+    """One of its own for the way back, which differs in how it computes."""
+    if d.keep or NESTED not in (d.drawn.get("layer") or {}):
+        return None
+    kind, parameters = d.drawn["layer"][NESTED]
+    return {NESTED: [kind, {**parameters, "go_backwards": True, "activation": "relu"}]}
 
 
 def _wrapped_as_it_comes(d: Draw) -> Any:
@@ -274,10 +283,11 @@ def scale(d: Draw) -> Any:
 
 def for_channels(d: Draw, value: float) -> Any:
     """A number for all, or now and then a list of others for each channel."""
-    alike = d.keep or d.drawn.get("axis", -1) != -1 or d.rank == 0 or d.place[-1] is None
-    if alike or not d.chance(0.25):
+    axis = d.drawn.get("axis", -1)
+    size = d.place[axis - 1 if axis > 0 else axis] if axis and d.rank else None
+    if d.keep or size is None or not d.chance(0.25):
         return value
-    return [value + 0.25 * n for n in range(d.channels)]
+    return [value + 0.25 * n for n in range(size)]
 
 
 def output_mode(d: Draw) -> str:
@@ -315,11 +325,11 @@ def kept(keep: Values, free: Values) -> Values:
 
 
 # What these switch on is no function of the input, gives no plain tensor, or is a matter of
-# training; `fill_mode` has one legal value.
+# training.
 LEFT_ALONE = frozenset(
     "seed dropout recurrent_dropout noise_shape stateful sparse weights lora_rank lora_alpha "
     "quantization_config gptq_unpacked_column_size momentum renorm renorm_clipping "
-    "renorm_momentum synchronized use_cudnn flash_attention backward_layer fill_mode "
+    "renorm_momentum synchronized use_cudnn flash_attention "
     "vocabulary_dtype idf_weights addition_factor threshold_factor reverse_dtype".split()
 )
 FIRST = (
@@ -329,4 +339,5 @@ FIRST = (
     "axis",
     "strides",
     "equation",
+    "layer",
 )  # others depend on them

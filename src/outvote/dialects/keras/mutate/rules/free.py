@@ -18,12 +18,13 @@ import numpy as np
 from outvote.core.arrays import Array
 from outvote.core.model import Input, Json, Model, Ref
 from outvote.dialects.keras.mutate.arguments import DrawnCall, ReadTensor, drawn_arguments
-from outvote.dialects.keras.mutate.catalogue import Kind
-from outvote.dialects.keras.mutate.chains import SHAPES, Chain
-from outvote.dialects.keras.mutate.corners import draw_last, drawn_kind
+from outvote.dialects.keras.mutate.catalogue import WITHOUT_CHANCE, Kind
+from outvote.dialects.keras.mutate.chains import PLACES, SHAPES, Chain
+from outvote.dialects.keras.mutate.corners import draw_last, drawn_kind, shares_of_kinds
 from outvote.dialects.keras.mutate.maker import drawn_weight
 from outvote.dialects.keras.mutate.masks import drawn_mask
 from outvote.dialects.keras.mutate.tools import KerasTools
+from outvote.dialects.keras.mutate.turns import KindTurn, cards, turn_of
 from outvote.mutate import extremes
 from outvote.mutate.registry import Impossible
 from outvote.mutate.subject import Spec, Subject
@@ -33,30 +34,36 @@ NAME, GROUP = "FL", "layers"
 TITLE = "layer on tensors of its own"
 OWN_TENSORS = True
 _KINDS = 20
-_TYPES = {"float32": 0.7, "float16": 0.14, "bfloat16": 0.1, "float64": 0.06}
 _WIDER = 0.2  # of tensors for layers in another type: they are in float32, and Keras casts them
 _NARROW = ("float16", "bfloat16")
 _MIXED_POLICIES = 0.25  # of the layers in these
-_BATCHES = {2: 0.72, 1: 0.14, 3: 0.08, 0: 0.06}
+# Six instances, each of which may be filled and masked in a way of its own: in one layer, six are
+# tried.
+_BATCHES = cards({6: 10, 1: 2, 2: 1, 0: 1})
 _ODD_SHAPES = 0.08
 _MOST_ODD = 11
-_FREE = 0.15  # of the cases have sizes that are known at run time alone
+_LONG = 0.3  # of those have one size that is more than a vector of a processor holds
+_LONG_SIZES = (17, 33, 65)
+_FREE = cards({False: 5, True: 1})  # some have sizes that are known at run time alone
 _FREE_SIZES = {1: 0.25, 2: 0.25, 3: 0.16, 4: 0.14, 5: 0.15, 0: 0.05}
 _FIRST_KNOWN = 0.25  # of those know the first size; the others the last, where channels mostly are
-_USUAL = 0.4  # of the tensors; the others are from the pool
-_USUAL_ALONE = 0.15  # where each number stands alone, and nothing hides behind an extreme
-_TOLD = 0.4  # of those from the pool: a way on which such layers are known to go wrong
-_MIXED = 0.35  # of those from the pool: a way of its own for every instance, or for every number
+# In how many turns a kind is given usual numbers in a type, and such with a way of its own for each
+# instance, or for each number where it stands alone, and nothing hides behind an extreme.
+_USUAL: Mapping[str, int] = {"float32": 9, "float16": 1, "bfloat16": 1, "float64": 1}
+_MIXED: Mapping[str, int] = {"float32": 14, "float16": 5, "bfloat16": 3, "float64": 2}
+_TOLD = 2  # turns with a way on which such layers are known to go wrong
+_MORE_TENSORS_ALIKE = 0.4  # of those behind the first: filled in the same way
 _POOLED_WEIGHTS = 0.15
 _OTHER_PARTNER = 0.25  # of second tensors: of another length, one that is spread, of other rank
 _THIRD = 0.15  # of what takes two tensors and may take three
-_INTEGERS = 0.04  # given to what computes with floats
-_PIXELS = 0.25  # of the tensors of what reads images
-_INTEGER_TYPES = {"int32": 0.4, "uint8": 0.25, "int8": 0.1, "int64": 0.15, "bool": 0.1}
+_INTEGERS = 3  # turns with integers for what computes with floats
+_ALL_INTEGERS = 0.6  # of the tensors behind one of integers
+_PIXELS = cards({True: 2, False: 3})  # of the tensors of what reads images
+_INTEGER_TYPES = cards({"int32": 3, "uint8": 2, "int8": 1, "int64": 1, "bool": 1})
 _PIXEL_TYPES = {"uint8": 0.8, "int32": 0.2}
-_INDEX_TYPES = {"int32": 0.65, "int64": 0.2, "uint8": 0.1, "int8": 0.05}
+_INDEX_TYPES = cards({"int32": 12, "int64": 4, "uint8": 2, "int8": 1, "float32": 1})
 _MOST_TOKENS = 8  # indices that every kind takes, as its parameters are drawn
-_TWO_ALONE = ("Dot", "Subtract")
+_TWO_ALONE = ("Dot", "HashedCrossing", "Subtract")
 # What computes each number of its output from one number of each input.
 _EACH_ALONE = frozenset(
     "Activation ReLU LeakyReLU PReLU ELU Rescaling Normalization BatchNormalization Discretization "
@@ -65,7 +72,7 @@ _EACH_ALONE = frozenset(
 _OF_IMAGES = frozenset(
     "AutoContrast CenterCrop ContrastLimitedAdaptiveHistogramEqualization Equalization RandomCrop "
     "Rescaling Resizing Solarization".split()
-)
+).union(WITHOUT_CHANCE)
 # By the beginnings of their names: what takes statistics, what compares, what has borders.
 _TELLING: Sequence[tuple[tuple[str, ...], Sequence[extremes.Way]]] = (
     (
@@ -99,6 +106,8 @@ class _Bench:
     kind: Kind
     dtype: str
     batch: int
+    turn: KindTurn
+    way: extremes.Way | None  # of the first tensor; None: integers
     inputs: list[Input] = field(default_factory=list)
     arrays: list[Array] = field(default_factory=list)
     read: int = 0  # of them, without a name in the call
@@ -118,17 +127,19 @@ def sites(subject: Subject, tools: KerasTools) -> Sequence[None]:
 
 
 def apply(subject: Subject, site: None, tools: KerasTools, rng: np.random.Generator) -> Subject:
+    turn = turn_of(rng, shares_of_kinds(tools))
+    kind = tools.catalogue.kinds[turn.of]
     for _ in range(_KINDS):
-        kind = drawn_kind(tools, rng)
         try:
-            return _alone(kind, tools, rng)
+            return _alone(kind, tools, rng, replace(turn, of=kind.name))
         except Impossible:
-            continue
+            kind = drawn_kind(tools, rng)
     raise Impossible("none of the drawn kinds fits")
 
 
-def _alone(kind: Kind, tools: KerasTools, rng: np.random.Generator) -> Subject:
-    bench = _Bench(rng, kind, _one(_TYPES, rng), _one(_BATCHES, rng))
+def _alone(kind: Kind, tools: KerasTools, rng: np.random.Generator, turn: KindTurn) -> Subject:
+    held_in, way = turn.dealt("tensor", _filling(kind))
+    bench = _Bench(rng, kind, held_in, turn.dealt("batch", _BATCHES), turn, way)
     refs = _tensors(bench, _place(kind, rng))
     bench.read = len(refs)
     base = Subject.of(Model("free", tuple(bench.inputs), (), (refs[0],), "keras"), {})
@@ -140,7 +151,7 @@ def _alone(kind: Kind, tools: KerasTools, rng: np.random.Generator) -> Subject:
     if dtype in _NARROW and bench.chance(_MIXED_POLICIES):
         dtype = f"mixed_{dtype}"  # computes in it, and keeps weights in float32
     arguments = partial(_arguments, bench, chain)
-    draw_last(chain, kind, tools, rng, ends[1:], dtype, arguments)
+    draw_last(chain, kind, tools, rng, ends[1:], dtype, arguments, turn)
     full = Subject.of(replace(base.model, inputs=tuple(bench.inputs)), {})
     return full.with_layers(chain.layers, (chain.end,), chain.specs).fed(bench.arrays)
 
@@ -158,14 +169,17 @@ def _arguments(bench: _Bench, chain: Chain, parameters: Mapping[str, Any]) -> di
     read = zip(bench.inputs, bench.arrays, strict=True)
     given = [ReadTensor(item.shape[1:], array) for item, array in read]
     call = DrawnCall(kind.name, kind.joined, parameters, given, bench.dtype, bench.rng, take)
-    return drawn_arguments(kind.arguments, call)
+    return drawn_arguments(kind.arguments, call, bench.turn)
 
 
 def _place(kind: Kind, rng: np.random.Generator) -> tuple[int, ...]:
     rank = int(rng.choice(kind.ranks))
-    if rng.random() < _ODD_SHAPES and rank < 5:
-        return tuple(int(n) for n in rng.integers(1, _MOST_ODD, rank))
-    shapes = SHAPES[rank]
+    if rng.random() < _ODD_SHAPES and rank < 5 and kind.name not in PLACES:
+        odd = [int(n) for n in rng.integers(1, _MOST_ODD, rank)]
+        if rng.random() < _LONG and rank < 4:  # others would have too many numbers
+            odd[int(rng.integers(rank))] = int(rng.choice(_LONG_SIZES))
+        return tuple(odd)
+    shapes = PLACES.get(kind.name) or SHAPES[rank]
     return shapes[int(rng.integers(len(shapes)))]
 
 
@@ -174,7 +188,7 @@ def _tensors(bench: _Bench, place: tuple[int, ...]) -> list[Ref]:
     count = bench.kind.arity
     if count == 2 and bench.kind.name not in _TWO_ALONE and bench.chance(_THIRD):
         count = 3
-    free = bench.chance(_FREE)
+    free = bench.turn.dealt("free", _FREE)
     announced, place = _freed(bench, place) if free else (place, place)
     refs = [_tensor(bench, announced, place)]
     others = [place if free else _partner(place, bench) for _ in range(count - 1)]
@@ -213,29 +227,44 @@ def _partner(place: tuple[int, ...], bench: _Bench) -> tuple[int, ...]:
 def _tensor(bench: _Bench, announced: Sequence[int | None], place: Sequence[int]) -> Ref:
     shape, rng, kind = (bench.batch, *place), bench.rng, bench.kind
     if kind.whole_numbers:
-        dtype = _one(_INDEX_TYPES, rng)
+        dtype = bench.turn.dealt("indices", _INDEX_TYPES)
         return bench.take(announced, _indices(kind, shape, dtype, rng), dtype)
-    if kind.name in _OF_IMAGES and bench.chance(_PIXELS):
+    if kind.name in _OF_IMAGES and bench.turn.dealt("pixels", _PIXELS):
         dtype = _one(_PIXEL_TYPES, rng)
         return bench.take(announced, extremes.pixels(shape, dtype, rng), dtype)
-    if bench.chance(_INTEGERS):
-        dtype = _one(_INTEGER_TYPES, rng)
+    if bench.way is None and (not bench.inputs or bench.chance(_ALL_INTEGERS)):
+        dtype = bench.turn.dealt("integers", _INTEGER_TYPES)
         return bench.take(announced, _any_integers(shape, dtype, rng), dtype)
     dtype = "float32" if bench.chance(_WIDER) else bench.dtype
     return bench.take(announced, extremes.filled(_way(bench), shape, dtype, rng), dtype)
 
 
+def _filling(kind: Kind) -> list[tuple[str, extremes.Way | None]]:
+    """The types and ways that are dealt for the first tensor of a kind."""
+    alone = kind.name in _EACH_ALONE
+    mixed = extremes.medley if alone else extremes.by_instance
+    found: dict[tuple[str, extremes.Way | None], int] = {
+        **{(dtype, extremes.usual): count for dtype, count in _USUAL.items()},
+        **{(dtype, mixed): count for dtype, count in _MIXED.items()},
+        **({} if alone else {("float32", way): 1 for way in extremes.WAYS}),
+        ("float32", None): _INTEGERS * kind.arity,
+    }
+    for way in _told(kind):
+        found["float32", way] = found.get(("float32", way), 0) + _TOLD
+        found["float16", way] = 1
+    return cards(found)
+
+
+def _told(kind: Kind) -> Sequence[extremes.Way]:
+    return next((ways for kinds, ways in _TELLING if kind.name.startswith(kinds)), ())
+
+
 def _way(bench: _Bench) -> extremes.Way:
-    kind = bench.kind.name
-    alone = kind in _EACH_ALONE
-    if bench.chance(_USUAL_ALONE if alone else _USUAL):
+    if bench.way is None:
         return extremes.usual
-    telling = next((ways for kinds, ways in _TELLING if kind.startswith(kinds)), ())
-    if telling and bench.chance(_TOLD):
-        return _one_way(telling, bench.rng)
-    if bench.chance(_MIXED):
-        return extremes.medley if alone else extremes.by_instance
-    return _one_way(extremes.WAYS, bench.rng)
+    if not bench.inputs or bench.chance(_MORE_TENSORS_ALIKE):
+        return bench.way
+    return extremes.usual if bench.chance(0.5) else extremes.any_way
 
 
 def _indices(kind: Kind, shape: Sequence[int], dtype: str, rng: np.random.Generator) -> Array:
@@ -246,9 +275,11 @@ def _indices(kind: Kind, shape: Sequence[int], dtype: str, rng: np.random.Genera
 
 
 def _any_integers(shape: Sequence[int], dtype: str, rng: np.random.Generator) -> Array:
-    """Of int64 those that int32 holds too: some libraries have no other."""
+    """Of int64 those that int32 holds too: some libraries have no other; small ones as floats."""
     if dtype == "bool":
         return rng.random(shape) < 0.5
+    if dtype == "float32":
+        return extremes.whole_numbers(shape, dtype, _MOST_TOKENS, rng)
     drawn = "int32" if dtype == "int64" else dtype
     return extremes.any_whole_numbers(shape, drawn, rng).astype(dtype)
 
