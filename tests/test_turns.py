@@ -1,49 +1,53 @@
-"""Turns: every kind has its share at even distances, and each card of a deck comes in time."""
+"""Targets that compile for every shape run some of the mutants, by number alone."""
 
 from __future__ import annotations
 
-from collections import Counter
+from dataclasses import replace
 
-import numpy as np
+import pytest
 
-from outvote.dialects.keras.mutate.turns import KindTurn, cards, turn_of
-
-SHARES = {"seldom": 1.0, "often": 3.0, "mostly": 6.0}
-
-
-def turns(count: int, seed: int = 3) -> list[KindTurn]:
-    return [turn_of(np.random.default_rng([seed, n]), SHARES) for n in range(count)]
+from conftest import fake
+from outvote.campaign.turns import PERIODS, who_runs
+from outvote.core.target import COSTS, Target
+from outvote.dialects.keras.targets import BUILT_IN
 
 
-def test_every_kind_has_its_share_at_even_distances() -> None:
-    of = [turn.of for turn in turns(200)]
-    assert Counter(of) == {"seldom": 20, "often": 60, "mostly": 120}
-    for kind, apart in (("seldom", 10), ("often", 10 / 3), ("mostly", 10 / 6)):
-        gaps = np.diff([place for place, other in enumerate(of) if other == kind])
-        assert gaps.max() <= 2 * apart + 1
+def slow(name: str, *costs: str) -> Target:
+    return replace(fake(name), costs=frozenset(costs))
 
 
-def test_the_turns_of_a_kind_are_numbered() -> None:
-    for kind in SHARES:
-        numbers = [turn.number for turn in turns(50) if turn.of == kind]
-        assert numbers == list(range(len(numbers)))
+def test_costs_that_decide_are_costs_of_targets() -> None:
+    assert PERIODS.keys() <= COSTS.keys()
 
 
-def test_each_card_comes_once_before_one_comes_again() -> None:
-    deck = cards({"a": 2, "b": 1, "c": 1})
-    dealt = [KindTurn("kind", n, 5).dealt("deck", deck) for n in range(12)]
-    assert all(Counter(dealt[n : n + 4]) == {"a": 2, "b": 1, "c": 1} for n in (0, 4, 8))
-    assert len({tuple(dealt[n : n + 4]) for n in (0, 4, 8)}) > 1  # and in another order
+@pytest.mark.parametrize(("cost", "period"), PERIODS.items())
+def test_a_costly_target_runs_its_share_and_the_others_run_all(cost: str, period: int) -> None:
+    targets = [fake("a"), fake("b"), slow("late", cost)]
+    ran = [who_runs(number, targets) for number in range(8 * period)]
+    assert all({"a", "b"} <= set(names) for names in ran)
+    assert sum("late" in names for names in ran) == 8
 
 
-def test_decks_kinds_and_seeds_have_orders_of_their_own_and_a_number_always_the_same() -> None:
-    deck = range(30)
+def test_two_of_them_take_turns() -> None:
+    targets = [fake("a"), fake("b"), *(slow(n, "compiles_per_shape") for n in ("one", "two"))]
+    ran = [set(who_runs(number, targets)) & {"one", "two"} for number in range(4)]
+    assert sorted(map(sorted, ran)) == [["one"], ["one"], ["two"], ["two"]]
 
-    def order(kind: str, name: str, seed: int) -> list[int]:
-        return [KindTurn(kind, n, seed).dealt(name, deck) for n in deck]
 
-    assert order("kind", "deck", 1) == order("kind", "deck", 1)
-    others = [order("other", "deck", 1), order("kind", "other", 1), order("kind", "deck", 2)]
-    assert order("kind", "deck", 1) not in others
-    assert [turn.of for turn in turns(30)] != [turn.of for turn in turns(30, seed=4)]
-    assert turns(30) == turns(30)
+@pytest.mark.parametrize(
+    "targets",
+    [
+        [fake("a"), slow("late", "compiles_per_shape")],
+        [fake("a", library="x"), fake("b", library="x"), slow("late", "compiles_slowly")],
+    ],
+    ids=["one other", "others of one library"],
+)
+def test_every_mutant_is_run_by_two_libraries(targets: list[Target]) -> None:
+    everybody = [target.name for target in targets]
+    assert [who_runs(number, targets) for number in range(8)] == [everybody] * 8
+
+
+def test_jax_is_such_a_target() -> None:
+    names = ("tensorflow", "jax", "torch", "numpy", "openvino")
+    targets = [BUILT_IN[name] for name in names]
+    assert [len(who_runs(number, targets)) for number in range(4)] == [4, 5, 4, 5]
