@@ -20,10 +20,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import psutil
@@ -48,6 +49,7 @@ from outvote.targets.choose import choose
 
 RULES = ("GF", "WS", "NAI", "NS")  # of weights alone: every mutant holds the layer that waits
 MEMORY = 256 << 20  # bytes of a worker
+WARM_UP = 0.1  # of the chaos: what its memory is at first says nothing
 NODE = {"object_store_memory": 80 << 20, "include_dashboard": False}
 WAIT = 0.05  # seconds, of the fake worker's misdeed
 
@@ -195,14 +197,14 @@ def chaos(seconds: float, every: float) -> None:
         job = job_of(folder, waiting(), Budget(seconds=seconds), rules=(), strategy="mixed")
         job = job.but(targets=(*waiting()[:1], fake("bad", "lie:Rescaling")))
         kills = {"crews": 0, "nodes": 0}
-        last, held = time.monotonic(), []
+        last, held = time.monotonic(), dict[float, float]()  # second: MiB
 
         def watch(progress: Progress) -> None:
             nonlocal last
+            held[progress.seconds] = psutil.Process().memory_info().rss / 2**20
             if time.monotonic() - last < every:
                 return
             last = time.monotonic()
-            held.append(psutil.Process().memory_info().rss / 2**20)
             alive = crews_alive()
             if alive and sum(kills.values()) % 2 == 0:
                 os.kill(rng.choice(alive).pid, signal.SIGKILL)
@@ -215,13 +217,27 @@ def chaos(seconds: float, every: float) -> None:
         work = on_cluster(Address(head=made.address), ())
         result = start(job, folder / "out", watch, work=work)
         told = whole(folder / "out")
-        third = max(1, len(held) // 3)
         print(
             f"{result['seconds']:.0f} s, {kills['crews']} crews and {kills['nodes']} nodes killed: "
-            f"{result['tested']} mutants, {told}; {len(result['findings'])} findings; driver "
-            f"{sum(held[:third]) / third:.0f} MiB in the first third, "
-            f"{sum(held[-third:]) / third:.0f} MiB in the last"
+            f"{result['tested']} mutants, {told}; {len(result['findings'])} findings"
         )
+        thirds = in_thirds(held, seconds)
+        print(
+            f"memory of the driver after {seconds * WARM_UP:.0f} s, by thirds: "
+            f"{', '.join(f'{third:.1f}' for third in thirds)} MiB: "
+            f"{max(thirds) / min(thirds) - 1:.1%} apart"
+        )
+
+
+def in_thirds(held: Mapping[float, float], seconds: float) -> list[float]:
+    """The mean of each third of what comes after the warm-up."""
+    begin = seconds * WARM_UP
+    length = (seconds - begin) / 3
+    thirds = [
+        [of for at, of in held.items() if 0 <= at - begin - place * length < length]
+        for place in range(3)
+    ]
+    return [fmean(third) for third in thirds]
 
 
 def whole(folder: Path) -> str:

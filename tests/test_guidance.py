@@ -33,12 +33,13 @@ def memory(seed: int = 0) -> Experience:
 
 
 def test_a_mutant_joins_when_it_amplifies_its_seed() -> None:
-    lemon = strategy("lemon", memory())
+    known = memory()
+    lemon = strategy("lemon", known)
     assert lemon.tell(Choice(1, "A"), Offspring(2, 10.0))
     assert not lemon.tell(Choice(1, "A"), Offspring(3, 9.9))
     assert not lemon.tell(Choice(1, "A"), Offspring(4, None))
     assert not lemon.tell(Choice(1, "A"), Offspring(5, 99.0, breeds=False))
-    assert [number for number, *_ in lemon.state()["members"]] == [1, 2]
+    assert [member.number for member in known.members] == [1, 2]
     assert lemon.state()["tallies"]["A"] == [4, 2]
 
 

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from outvote.campaign.ancestry import Ancestry
 from outvote.core.errors import UsageError
 from outvote.store import facts
 from outvote.store.queries import asked
@@ -60,7 +61,13 @@ def test_rows_births_and_samples_come_back_as_they_went_in(store: Store, tmp_pat
             store.sample(sample)
     with closing(Store(tmp_path, create=False)) as again:
         assert again.rows() == rows
-        assert again.births() == {2: Birth(2, 1, "LA", 14), 3: Birth(3, 2, "WS", 21)}
+        births = {2: Birth(2, 1, "LA", 14), 3: Birth(3, 2, "WS", 21)}
+        assert {n: again.birth(n) for n in (1, 2, 3, 4)} == {1: None, **births, 4: None}
+        ancestry = Ancestry(again)
+        descended = ancestry.of([Birth(4, 3, "LA", 0), Birth(5, 2, "LA", 0)])
+        assert descended == (births[3], births[2])
+        assert ancestry.of([Birth(4, 1, "LA", 0)]) == ()
+        assert (again.root_of(1), again.root_of(3)) == (1, 1)
         assert list(again.samples()) == samples
 
 

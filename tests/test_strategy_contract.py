@@ -40,7 +40,7 @@ def go_on(asked: Strategy, first: int, count: int) -> list[Choice]:
 
 
 def members(asked: Strategy) -> list[int]:
-    return [number for number, *_ in asked.state()["members"]]
+    return [member.number for member in Experience.restored(asked.state()).members]
 
 
 def parents(asked: Strategy) -> set[int]:

@@ -17,6 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
+from outvote.campaign.ancestry import Ancestry
 from outvote.campaign.crews import Brood, Crews, Deadly, OneCrew
 from outvote.campaign.diary import Diary
 from outvote.campaign.docket import Docket, OddCase
@@ -90,7 +91,6 @@ class Campaign:
         if not begun:
             self._begin(opening)
         rows, unanswered = store.rows(), store.unanswered()
-        self._births = store.births()
         self._diary = Diary(store, job.strategy)
         self._strongest = Strongest.restored(store.fact(facts.STRONGEST))
         self._accs = {row.number: row.acc or 0.0 for row in rows if row.rule is None}
@@ -98,8 +98,9 @@ class Campaign:
         self._numbers = Numbers(taken)
         self._last = rows[-1].number
         self._again = deque(_asked_in(turn) for turn in unanswered)
-        self._waited = [self._births[number] for number in store.fact(facts.WAITING)]
-        self._alike = store.fact(facts.ALIKE)  # numbers of what looks like those
+        waited = map(store.birth, store.fact(facts.WAITING))
+        self._waited = [birth for birth in waited if birth is not None]
+        self._ancestry = Ancestry(store)
         # In bulk there is no strategy to tell: the dialect draws all cases.
         self._sifter = Sifter(crews, store, self._totals, self._keeper) if job.in_bulk else None
         self._watch: Callable[[], None] = lambda: None
@@ -185,8 +186,7 @@ class Campaign:
             reports = yield self._of_births(TryOut, some)
             for birth, report in zip(some, reports, strict=True):
                 if report is not None and report.odd is not None:
-                    alike = self._alike.get(str(birth.number), [])
-                    self._docket.add_again(OddCase(report.odd, birth), alike)
+                    self._docket.add_again(OddCase(report.odd, birth))
             yield Settle((), self._docket.numbers, None)
 
     def _generation(self, size: int) -> Brood:
@@ -300,22 +300,14 @@ class Campaign:
 
     def _lost(self, birth: Birth, why: str) -> Report:
         """A mutant of which nothing is known but that no crew outlived it."""
-        root = birth.parent
-        while root in self._births:
-            root = self._births[root].parent
+        root = self._store.root_of(birth.parent)
         origin = (birth.number, birth.parent, root, birth.rule, birth.seed)
         row = Row(*origin, "invalid", None, False, 0, 0.0, 0.0, why)
         return Report(row, {}, repeatable=False)
 
     def _of_births(self, kind: type[B], births: Sequence[Birth]) -> B:
         """An order, with all ancestors that are no seeds."""
-        ancestors: dict[int, Birth] = {}
-        for birth in births:
-            number = birth.parent
-            while number in self._births and number not in ancestors:
-                ancestors[number] = self._births[number]
-                number = self._births[number].parent
-        return kind(tuple(births), tuple(ancestors.values()))
+        return kind(tuple(births), self._ancestry.of(births))
 
     def _ask(self) -> AskedBirth:
         """What was asked for and never told, first; then what the strategy wants."""
@@ -356,8 +348,6 @@ class Campaign:
         offspring = self._as_told.pop(row.number, None) or self._offspring(report, is_new)
         joined = self._diary.strategy.tell(asked.choice, offspring)
         self._diary.told(asked.choice, asked.birth, offspring)
-        if joined:
-            self._births[row.number] = asked.birth
         if report.mad:
             self._strongest.add(row.root, report.mad, first=False)
         self._totals.count(report, self._accs[row.root])
@@ -404,7 +394,7 @@ class Campaign:
 
     def _find_again(self) -> None:
         """What no crew has at hand, because who found it is gone, is met by another first."""
-        births, at_hand = self._store.births(), self._crews.at_hand
+        at_hand = self._crews.at_hand
         lost = [
             seen
             for seen in self._store.findings()
@@ -419,7 +409,8 @@ class Campaign:
         if self._sifter is not None:
             looks = self._sifter.find_again({seen.fingerprint for seen in lost})
         else:
-            looks = [look(births[seen.first]) for seen in lost if seen.first in births]
+            births = [self._store.birth(seen.first) for seen in lost]
+            looks = [look(birth) for birth in births if birth is not None]
         while self._crews.finish_one(lambda: looks.pop() if looks else None):
             pass
 

@@ -34,6 +34,7 @@ from outvote.store.rows import Birth
 from outvote.store.store import Sample
 
 _AT_ONCE = 4  # generations that targets may have before them; one crew sets out on few
+_MOST_ODD = 256  # mutants that wait for a look, in memory; others are made again
 
 
 @dataclass(frozen=True)
@@ -171,22 +172,24 @@ class Crew:
             self._looking += time.monotonic() - began
 
     def settle(
-        self, joined: Collection[int], waiting: Collection[int], sampled: int | None
+        self, joined: Collection[int], waiting: Sequence[int], sampled: int | None
     ) -> list[Sample]:
         """Keep the models that may breed, and those that wait for a look; let go of the others.
 
-        Workers that have grown are replaced. `sampled`: the number under which time and memory of
-        the first seed are measured now.
+        `waiting`: the next one first. Workers that have grown are replaced. `sampled`: the number
+        under which time and memory of the first seed are measured now.
         """
         samples: list[Sample] = []
         if self._measures and sampled is not None:
             self.rest()
             samples = self.has.lab.stopwatch.sample(self._first, sampled)
         for trial in self._tried.values():
-            if trial.number in joined and trial.birth is not None:
-                self._family.add(trial.birth, trial.subject)
+            if trial.number in joined:
+                self._family.keep(trial.number, trial.subject)
         held = {**self._odd, **self._tried}
-        self._odd = {number: trial for number, trial in held.items() if number in waiting}
+        odd = [held[number] for number in waiting if number in held]
+        again = {trial.number for trial in [t for t in odd if t.repeatable][_MOST_ODD:]}
+        self._odd = {trial.number: trial for trial in odd if trial.number not in again}
         self._tried.clear()
         self._family.sweep(spared=_digests([*self._odd.values(), *self._made.values()]))
         self.has.runner.recycle(self.has.job.memory_limit)

@@ -1,7 +1,7 @@
 """The strategy of a campaign in its store: its turns always, its state now and then.
 
-A state holds every model that may breed, so to write one costs the more the longer a campaign
-lasts. What happened since the last one is gone through again from the turns.
+A state holds the models that may breed, so to write one costs the more the more there are. What
+happened since the last one is gone through again from the turns.
 """
 
 from __future__ import annotations

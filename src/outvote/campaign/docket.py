@@ -7,8 +7,6 @@ into in a share of the time, and the rest after the end of the budget, as far as
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from outvote.campaign.keeper import Keeper
@@ -52,7 +50,8 @@ class Docket:
         self._novelty.recall(
             {CauseKey(*key): frozenset(shown) for key, shown in store.fact(facts.LOOKED_INTO)}
         )
-        self._alike: dict[CauseKey, list[int]] = defaultdict(list)  # numbers of further mutants
+        self._first: dict[CauseKey, int] = {}  # number of what waits, or is being looked into
+        self._alike: list[tuple[int, int]] = []  # [that, one like it], not stored yet
         self._under_way: list[Waiting[OddCase]] = []  # that crews are looking into
         self.looks = 0.0  # seconds that looks took, of all crews, in this sitting
         self.searches = 0.0  # and the rest of their time
@@ -65,14 +64,19 @@ class Docket:
         number = case.birth.number
         is_new = case.key not in self._novelty.met
         again = self._novelty.add(number, case.key, [case])
-        if not is_new and not again:
-            self._alike[case.key].append(number)
+        if not self._novelty.knows(case.key):
+            first = self._first.setdefault(case.key, number)
+            if first != number:
+                self._alike.append((first, number))
         return Taken(again, is_new)
 
-    def add_again(self, case: OddCase, alike: Sequence[int]) -> None:
+    def add_again(self, case: OddCase) -> None:
         """Take in a mutant that an earlier sitting did not get to, and those that look like it."""
         self.add(case)
-        self._alike[case.key] += alike
+        first = self._first.get(case.key, case.birth.number)
+        if first != case.birth.number:
+            like_it = self._store.take_alike(case.birth.number)
+            self._alike += [(first, number) for number in like_it]
 
     @property
     def is_due(self) -> bool:
@@ -101,7 +105,9 @@ class Docket:
             self._totals.rounding += report.rounding
             self._keeper.keep(one.number, report.findings, report.again)
         self._novelty.looked(one, shown, is_new)
-        alike = self._alike.pop(one.case.key, [])
+        self._first.pop(one.case.key, None)
+        self._note_alike()
+        alike = self._store.take_alike(one.number)
         for number in alike:
             self._keeper.again(number, shown)
         if shown:
@@ -110,6 +116,11 @@ class Docket:
         led_to = self._novelty.led_to.items()
         told = [[[key.family, key.detail], sorted(found)] for key, found in led_to]
         self._store.note(facts.LOOKED_INTO, told)
+
+    def _note_alike(self) -> None:
+        for first, number in self._alike:
+            self._store.alike(first, number)
+        self._alike = []
 
     @property
     def numbers(self) -> list[int]:
@@ -124,8 +135,7 @@ class Docket:
         """What waits, in the transaction that is open."""
         kept = [one for one in self._waiting if one.case.repeatable]
         self._store.note(facts.WAITING, [one.number for one in kept])
-        alike = {str(one.number): self._alike.get(one.case.key, []) for one in kept}
-        self._store.note(facts.ALIKE, alike)
+        self._note_alike()
         self._store.note(
             facts.WAITING_KINDS,
             [

@@ -21,7 +21,10 @@ class Lost(Exception):  # noqa: N818 - no error: the campaign goes on without th
 
 
 class Family:
-    """All models of a campaign: the seeds, and every mutant by the way it was made."""
+    """The models of a campaign: the seeds, and the mutants that are at work now.
+
+    Of all others it remembers nothing: an order brings the births of its ancestors along.
+    """
 
     def __init__(
         self,
@@ -30,14 +33,14 @@ class Family:
         tools: Tools,
     ) -> None:
         self.seeds = seeds
-        self._births: dict[int, Birth] = {}
+        self._births: dict[int, Birth] = {}  # of the ancestors in the last order
         self._rules = rules
         self._tools = tools
         self._kept: OrderedDict[int, Subject] = OrderedDict()
 
     def learn(self, births: Iterable[Birth]) -> None:
-        """How models came to be that were made elsewhere, or before."""
-        self._births.update((birth.number, birth) for birth in births)
+        """How the models came to be that those of an order descend from."""
+        self._births = {birth.number: birth for birth in births}
 
     def propose(self, birth: Birth) -> Mutant | None:
         """A mutant born that way; None where the rule does not apply."""
@@ -52,11 +55,6 @@ class Family:
             return Mutant(birth, root, after, changed, own, counts=False)
         return Mutant(birth, root, after, changed, self.seeds[root])
 
-    def add(self, birth: Birth, subject: Subject) -> None:
-        """A mutant that may breed."""
-        self._births[birth.number] = birth
-        self._keep(birth.number, subject)
-
     def subject(self, number: int) -> Subject:
         """The model of that number, made again from its ancestors if it is not in memory."""
         if number in self.seeds:
@@ -68,7 +66,7 @@ class Family:
         made = self._made(birth, self.subject(birth.parent))
         if made is None:
             raise Lost(f"mutant {number} cannot be made again by {birth.rule}")
-        self._keep(number, made)
+        self.keep(number, made)
         return made
 
     def root_of(self, number: int) -> int:
@@ -91,7 +89,8 @@ class Family:
         rule = self._rules[birth.rule]
         return mutate(rule, parent, self._tools, (birth.seed, birth.number))
 
-    def _keep(self, number: int, subject: Subject) -> None:
+    def keep(self, number: int, subject: Subject) -> None:
+        """A mutant that may breed, or another bred from."""
         self._kept[number] = subject
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)

@@ -42,6 +42,7 @@ class Novelty(Generic[C]):
     met: Counter[CauseKey] = field(default_factory=Counter)
     _waiting: dict[CauseKey, Waiting[C]] = field(default_factory=dict)
     _led_to: dict[CauseKey, frozenset[str]] = field(default_factory=dict)  # fingerprints
+    _for_good: set[CauseKey] = field(default_factory=set)  # what waits so: no case of it is kept
     _looks: Counter[str] = field(default_factory=Counter)  # at each family
     _vain: Counter[str] = field(default_factory=Counter)  # of them, without a new finding
 
@@ -55,6 +56,10 @@ class Novelty(Generic[C]):
         """What was looked into, with the findings that it shows."""
         return self._led_to
 
+    def knows(self, key: CauseKey) -> bool:
+        """Whether what looks like that was looked into, be it in vain."""
+        return key in self._led_to
+
     def add(self, number: int, whole: CauseKey, cases: Sequence[C]) -> frozenset[str]:
         """Take in what parts targets, as a whole and by its parts, if it was cut.
 
@@ -63,22 +68,29 @@ class Novelty(Generic[C]):
         keys = [case.key for case in cases] or [whole]
         self.met.update(keys)
         for case in cases:
-            if case.key not in self._led_to:
+            if case.key in self._led_to:
+                continue
+            if self._is_vain(case.key):
+                self._for_good.add(case.key)
+            else:
+                self._for_good.discard(case.key)
                 self._waiting.setdefault(case.key, Waiting(number, case))
         return frozenset().union(*(self._led_to.get(key, frozenset()) for key in keys))
 
     def next(self) -> Waiting[C] | None:
         """Of the family that was looked at least; None where nothing is worth it."""
-        most = self.most_vain
-        worth = [k for k in self._waiting if most is None or self._vain[k.family] < most]
-        if not worth:
+        if not self._waiting:
             return None
-        return self._waiting.pop(min(worth, key=self._rank))
+        return self._waiting.pop(min(self._waiting, key=self._rank))
 
     def pick(self, number: int) -> Waiting[C] | None:
         """What waits under that number."""
         found = [key for key, one in self._waiting.items() if one.number == number]
         return self._waiting.pop(found[0]) if found else None
+
+    def _is_vain(self, key: CauseKey) -> bool:
+        """Whether its family has brought nothing new in so many looks."""
+        return self.most_vain is not None and self._vain[key.family] >= self.most_vain
 
     def _rank(self, key: CauseKey) -> tuple[int, int, int]:
         vain = self._vain[key.family] if self.most_vain is None else 0
@@ -88,13 +100,19 @@ class Novelty(Generic[C]):
         """What came of a look; the same key is not looked at again."""
         key = one.case.key
         self._led_to[key] = frozenset(fingerprints)
+        self._for_good.discard(key)
         self._looks[key.family] += 1
         self._vain[key.family] = 0 if new else self._vain[key.family] + 1
+        if self._is_vain(key):
+            left = [other for other in self._waiting if other.family == key.family]
+            for other in left:
+                del self._waiting[other]
+            self._for_good.update(left)
 
     @property
     def waiting(self) -> int:
         """Keys that nobody has looked at."""
-        return len(self._waiting)
+        return len(self._waiting) + len(self._for_good)
 
     @property
     def cases(self) -> list[Waiting[C]]:

@@ -94,10 +94,12 @@ class LookAt:
 
 @dataclass(frozen=True)
 class Settle:
-    """A generation is stored: who may breed, what waits, and under which number to measure."""
+    """A generation is stored: who may breed, what waits (the next one first), and under which
+    number to measure.
+    """
 
     joined: Collection[int]
-    waiting: Collection[int]
+    waiting: Sequence[int]
     sampled: int | None
     doing: ClassVar[str] = "settle"
 

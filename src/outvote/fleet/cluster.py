@@ -24,6 +24,7 @@ QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # it would tell its makers
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what becomes its default; unsaid, it warns
     "RAY_DEDUP_LOGS": "0",
+    "RAY_task_events_report_interval_ms": "0",  # for a dashboard: megabytes in the driver
     "RAY_prestart_worker_first_driver": "0",  # a process for each CPU, whether it is used or not
 }
 

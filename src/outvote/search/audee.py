@@ -30,8 +30,9 @@ class Audee:
         weights = [SHARES.get(name, _SHARE) for name in rules]
         rule = memory.rng.choice(rules, p=[weight / sum(weights) for weight in weights])
         bred = memory.rng.random() < _BRED
-        pool = memory.members if bred else memory.members[: memory.seeds]
-        return Choice(pool[int(memory.rng.integers(len(pool)))].number, str(rule))
+        members = memory.members
+        place = int(memory.rng.integers(len(members) if bred else members.seeds))
+        return Choice(members[place].number, str(rule))
 
     def tell(self, choice: Choice, offspring: Offspring) -> bool:
         if offspring.child is None:

@@ -33,7 +33,7 @@ class Lemon:
 
     def _seed(self) -> int:
         """Roulette wheel on 1 / (times chosen + 1)."""
-        members, upto = self._memory.members, np.cumsum(self._memory.odds)
+        members, upto = self._memory.members, np.cumsum(self._memory.members.odds)
         place = int(np.searchsorted(upto, self._memory.rng.random() * upto[-1]))
         return members[min(place, len(members) - 1)].number
 

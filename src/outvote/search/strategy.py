@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from outvote.core.arrays import Array
+from outvote.search.members import Member, Members
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,6 @@ class Strategy(Protocol):
 
 
 @dataclass
-class Member:
-    """A model in the pool."""
-
-    number: int
-    acc: float
-    chosen: int = 0
-
-
-@dataclass
 class Tally:
     """How often a rule was used, and how often its mutant was worth keeping."""
 
@@ -72,8 +63,7 @@ class Tally:
 class Experience:
     """What a strategy knows. It is saved and restored as a whole."""
 
-    members: list[Member]
-    seeds: int  # so many of the members are initial models; they come first
+    members: Members
     tallies: dict[str, Tally]
     groups: dict[str, str]  # whose each rule is: lemon's, audee's, ...
     rng: np.random.Generator
@@ -82,23 +72,6 @@ class Experience:
     misses: dict[str, int] = field(default_factory=dict)  # strategy → choices in vain, in a row
     lined: dict[str, int] = field(default_factory=dict)  # strategy → mutants with new lines
     varied: list[list[int]] = field(default_factory=list)  # mutants beside the pool, tries left
-    _places: dict[int, int] = field(default_factory=dict, repr=False)  # of members, by number
-    _odds: Array = field(default_factory=lambda: np.ones(64), repr=False)  # of them, and room
-
-    def __post_init__(self) -> None:
-        for place, member in enumerate(self.members):
-            self._place(place, member)
-
-    def _place(self, place: int, member: Member) -> None:
-        if place == len(self._odds):
-            self._odds = np.concatenate([self._odds, np.ones(place)])
-        self._places[member.number] = place
-        self._odds[place] = 1 / (member.chosen + 1)
-
-    @property
-    def odds(self) -> Array:
-        """Of each member to be chosen: 1 / (times chosen + 1), as LEMON has it (equation 4)."""
-        return self._odds[: len(self.members)]
 
     def rules_of(self, group: str) -> list[str]:
         return [name for name in self.tallies if self.groups[name] == group]
@@ -106,18 +79,22 @@ class Experience:
     @staticmethod
     def new(seeds: Mapping[int, float], rules: Mapping[str, str], seed: int) -> Experience:
         """For the initial models, given with their ACC, and the rules, given with their group."""
-        members = [Member(number, acc) for number, acc in seeds.items()]
+        members = Members([Member(number, acc) for number, acc in seeds.items()])
         rng = np.random.default_rng([seed, 0x5EA6C8])
         tallies = {rule: Tally() for rule in sorted(rules)}
-        return Experience(members, len(members), tallies, dict(rules), rng)
+        return Experience(members, tallies, dict(rules), rng)
 
     def learn(self, choice: Choice, offspring: Offspring) -> bool:
-        """Count a choice that gave a mutant; True when the mutant amplifies (Algorithm 1)."""
-        place = self._places[choice.parent]
-        parent = self.members[place]
-        parent.chosen += 1
-        self._odds[place] = 1 / (parent.chosen + 1)
-        amplified = offspring.acc is not None and offspring.acc >= parent.acc
+        """Count a choice that gave a mutant; True when the mutant amplifies (Algorithm 1).
+
+        Nobody can say that of one whose parent left the pool meanwhile.
+        """
+        place = self.members.place_of(choice.parent)
+        amplified = False
+        if place is not None:
+            self.members.chosen(place)
+            acc = self.members[place].acc
+            amplified = offspring.acc is not None and offspring.acc >= acc
         tally = self.tallies[choice.rule]
         tally.used += 1
         tally.succeeded += amplified
@@ -128,15 +105,13 @@ class Experience:
         """Take a mutant into the pool, if it may breed."""
         if offspring.child is None or offspring.acc is None or not offspring.breeds:
             return False
-        member = Member(offspring.child, offspring.acc)
-        self._place(len(self.members), member)
-        self.members.append(member)
+        self.members.join(Member(offspring.child, offspring.acc))
         return True
 
     def state(self) -> dict[str, Any]:
         return {
-            "members": [[m.number, m.acc, m.chosen] for m in self.members],
-            "seeds": self.seeds,
+            "members": self.members.state(),
+            "seeds": self.members.seeds,
             "tallies": {name: [t.used, t.succeeded] for name, t in self.tallies.items()},
             "groups": self.groups,
             "rng": self.rng.bit_generator.state,
@@ -152,8 +127,7 @@ class Experience:
         rng = np.random.default_rng()
         rng.bit_generator.state = state["rng"]
         return Experience(
-            [Member(*row) for row in state["members"]],
-            state["seeds"],
+            Members.restored(state["members"], state["seeds"]),
             {name: Tally(*row) for name, row in state["tallies"].items()},
             dict(state["groups"]),
             rng,

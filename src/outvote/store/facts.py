@@ -55,10 +55,9 @@ SIFTED: Fact[dict[str, Any]] = Fact("sifted", {})
 SIFTED_OVER_TIME: Fact[list[list[float]]] = Fact("sifted_over_time", [])
 SIFTED_LEFT: Fact[list[list[Any]]] = Fact("sifted_left", [])
 
-# Odd mutants that nobody has looked into: their numbers, the numbers of others that look like each,
-# and [what they look like, how often]. What was looked into: [its key, findings that it shows].
+# Odd mutants that nobody has looked into: their numbers, and [what they look like, how often]. What
+# was looked into: [its key, findings that it shows].
 WAITING: Fact[list[int]] = Fact("waiting", [])
-ALIKE: Fact[dict[str, list[int]]] = Fact("alike", {})
 LOOKED_INTO: Fact[list[list[list[str]]]] = Fact("looked_into", [])
 WAITING_KINDS: Fact[list[list[Any]]] = Fact("waiting_kinds", [])
 

@@ -36,6 +36,7 @@ from outvote.store.rows import Birth, Reached, Turn
 T = TypeVar("T")
 FILE = "outvote.db"
 SCHEMA = 2
+_CACHE = 512  # KiB of pages in memory: who writes a campaign reads little of it
 _TABLES = """
 CREATE TABLE events (
     number INTEGER PRIMARY KEY, run INTEGER NOT NULL, at REAL NOT NULL, kind TEXT NOT NULL,
@@ -65,6 +66,11 @@ CREATE TABLE IF NOT EXISTS lines (
     number INTEGER NOT NULL, target TEXT NOT NULL, at REAL NOT NULL, count INTEGER NOT NULL,
     files TEXT NOT NULL);
 """
+_ALIKE = """
+CREATE TABLE IF NOT EXISTS alike (
+    waiting INTEGER NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (waiting, number)) WITHOUT ROWID;
+"""
+_LATER = f"{_TURNS}{_LINES}{_ALIKE}"
 
 
 @dataclass(frozen=True)
@@ -124,7 +130,7 @@ class Told:
 def _make(path: str) -> None:
     """A store in which nothing has happened."""
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.executescript(f"PRAGMA journal_mode=WAL;BEGIN;{_TABLES}{_TURNS}{_LINES}COMMIT;")
+        db.executescript(f"PRAGMA journal_mode=WAL;BEGIN;{_TABLES}{_LATER}COMMIT;")
         db.execute("INSERT INTO facts VALUES (?, ?)", (facts.SCHEMA.name, json.dumps(SCHEMA)))
 
 
@@ -166,13 +172,13 @@ class Store:
     def _prepare(self) -> None:
         self._db.execute("PRAGMA journal_mode=WAL")
         self._db.execute("PRAGMA synchronous=NORMAL")
+        self._db.execute(f"PRAGMA cache_size=-{_CACHE}")
         if self.fact(facts.SCHEMA) != SCHEMA:
             raise UsageError(
                 f"{self._path} was written by another version of outvote (schema "
                 f"{self.fact(facts.SCHEMA)}, expected {SCHEMA}); choose another folder"
             )
-        self._db.execute(_TURNS)
-        self._db.execute(_LINES)
+        self._db.executescript(_LATER)
 
     def begin(self, started: Started) -> None:
         """A new run of a command: what is told from now on is of this one."""
@@ -313,12 +319,28 @@ class Store:
             replace(Row(*row), joined=bool(row[7]), inconsistent=bool(row[14])) for row in found
         ]
 
-    def births(self) -> dict[int, Birth]:
-        """How every mutant that may breed came to be."""
-        found = self._db.execute(
-            "SELECT number, parent, rule, seed FROM mutants WHERE rule IS NOT NULL"
-        ).fetchall()
-        return {row[0]: Birth(*row) for row in found}
+    def birth(self, number: int) -> Birth | None:
+        """How a mutant came to be; None where it is a seed, or not stored."""
+        query = "SELECT number, parent, rule, seed FROM mutants WHERE number = ? AND rule NOT NULL"
+        found = self._db.execute(query, (number,)).fetchone()
+        return None if found is None else Birth(*found)
+
+    def root_of(self, number: int) -> int:
+        """The seed that a stored mutant descends from."""
+        query = "SELECT root FROM mutants WHERE number = ?"
+        (root,) = self._db.execute(query, (number,)).fetchone()
+        return int(root)
+
+    def alike(self, waiting: int, number: int) -> None:
+        """An odd mutant that looks like one which waits."""
+        self._write("INSERT OR REPLACE INTO alike VALUES (?, ?)", (waiting, number))
+
+    def take_alike(self, waiting: int) -> list[int]:
+        """What looks like one that waited; it waits no more."""
+        query = "SELECT number FROM alike WHERE waiting = ? ORDER BY number"
+        found = self._db.execute(query, (waiting,)).fetchall()
+        self._write("DELETE FROM alike WHERE waiting = ?", (waiting,))
+        return [number for (number,) in found]
 
     def record(self, turns: Iterable[Turn]) -> None:
         """What the strategy was asked and told since the last time, in its order."""
