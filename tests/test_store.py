@@ -61,6 +61,8 @@ def test_rows_births_and_samples_come_back_as_they_went_in(store: Store, tmp_pat
             store.sample(sample)
     with closing(Store(tmp_path, create=False)) as again:
         assert again.rows() == rows
+        assert again.rows(seeds_alone=True) == rows[:1]
+        assert (again.numbers(), again.tried()) == ([1, 2, 3], (2, 1))
         births = {2: Birth(2, 1, "LA", 14), 3: Birth(3, 2, "WS", 21)}
         assert {n: again.birth(n) for n in (1, 2, 3, 4)} == {1: None, **births, 4: None}
         ancestry = Ancestry(again)

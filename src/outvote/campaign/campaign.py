@@ -90,13 +90,12 @@ class Campaign:
         self._note_opening(opening)
         if not begun:
             self._begin(opening)
-        rows, unanswered = store.rows(), store.unanswered()
+        numbers, unanswered = store.numbers(), store.unanswered()
         self._diary = Diary(store, job.strategy)
         self._strongest = Strongest.restored(store.fact(facts.STRONGEST))
-        self._accs = {row.number: row.acc or 0.0 for row in rows if row.rule is None}
-        taken = [row.number for row in rows] + [turn.birth.number for turn in unanswered]
-        self._numbers = Numbers(taken)
-        self._last = rows[-1].number
+        self._accs = {row.number: row.acc or 0.0 for row in store.rows(seeds_alone=True)}
+        self._numbers = Numbers(numbers + [turn.birth.number for turn in unanswered])
+        self._last = numbers[-1]
         self._again = deque(_asked_in(turn) for turn in unanswered)
         waited = map(store.birth, store.fact(facts.WAITING))
         self._waited = [birth for birth in waited if birth is not None]

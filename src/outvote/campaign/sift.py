@@ -62,7 +62,7 @@ class Sifter:
         self.counts = SiftCounts(**store.fact(facts.SIFTED) or {})
         self._series: list[list[float]] = store.fact(facts.SIFTED_OVER_TIME)
         self._novelty: Novelty[SuspectCase] = Novelty()
-        self._numbers = Numbers(row.number for row in store.rows())
+        self._numbers = Numbers(store.numbers())
         left = store.fact(facts.SIFTED_LEFT) or [[self.counts.tested, None]]
         *begun, (self._next, _) = left
         self._left = [Allotment(*both) for both in begun]  # begun by somebody, at work or not

@@ -23,10 +23,9 @@ class Totals:
         self._starting = store.fact(facts.STARTING)
         self._earlier = {key: store.fact(facts.ALL[key]) for key in Sitting.__dataclass_fields__}
         self._peaks = Counter(store.fact(facts.PEAKS))
-        mutants = [row for row in store.rows() if row.rule is not None]
+        tested, valid = store.tried()
         sifted = store.fact(facts.SIFTED)
-        self.tested = sifted.get("tested", len(mutants))
-        valid = sum(row.outcome != "invalid" for row in mutants)
+        self.tested = sifted.get("tested", tested)
         self.valid = sifted.get("valid", valid)
         self.kinds = Counter(store.fact(facts.KINDS))
         self.values = Counter(store.fact(facts.VALUES))  # kind, parameter and class of its value

@@ -313,11 +313,23 @@ class Store:
             Reached(number, target, at, json.loads(files)) for number, target, at, files in found
         ]
 
-    def rows(self) -> list[Row]:
-        found = self._db.execute("SELECT * FROM mutants ORDER BY number").fetchall()
+    def rows(self, *, seeds_alone: bool = False) -> list[Row]:
+        query = "SELECT * FROM mutants WHERE rule IS NULL OR NOT ? ORDER BY number"
+        found = self._db.execute(query, (seeds_alone,)).fetchall()
         return [
             replace(Row(*row), joined=bool(row[7]), inconsistent=bool(row[14])) for row in found
         ]
+
+    def numbers(self) -> list[int]:
+        """Of all seeds and mutants, in order."""
+        found = self._db.execute("SELECT number FROM mutants ORDER BY number")
+        return [number for (number,) in found]
+
+    def tried(self) -> tuple[int, int]:
+        """How many mutants are stored, and how many of them were a test of any target."""
+        query = "SELECT count(*), total(outcome <> 'invalid') FROM mutants WHERE rule NOT NULL"
+        tested, valid = self._db.execute(query).fetchone()
+        return tested, int(valid)
 
     def birth(self, number: int) -> Birth | None:
         """How a mutant came to be; None where it is a seed, or not stored."""
