@@ -40,10 +40,11 @@ _PAIRS = (
 )
 _USUAL = (None, 1, "valid", "channels_last", "nearest")
 _PAIR_TRIES = 6
-_LEAST = 3.0  # the weight of a kind without parameters, for each tensor that it takes
-_EACH_ACTIVATION = 0.8
+_LEAST = 3.0  # the weight of a kind without parameters
+_MORE_TENSORS = 1.5  # for each that it takes besides the first
+_EACH_ACTIVATION = 0.6
 _IDLE = 0.3  # of those that pass on what they read, except in training
-_AUGMENTS = 0.5  # of its weight, for what augments in training alone
+_AUGMENTS = 0.2  # of its weight, for what augments in training alone
 _MANY = {"layer": 12, "cell": 8, "equation": 6}  # values that parameters without corners have
 _IDLE_KINDS = frozenset(
     "ActivityRegularization AlphaDropout Dropout GaussianDropout GaussianNoise Identity "
@@ -78,7 +79,8 @@ def _weight(kind: Kind, activations: int) -> float:
     many = {**_MANY, "activation": activations}
     rows = {name: parameter(kind.name, name) for name in kind.parameters}
     values = [many.get(name) or 1 + len(row.corners) for name, row in rows.items() if row]
-    weight = float(_LEAST * kind.arity + np.log2(1 + sum(values)))
+    least = _LEAST + _MORE_TENSORS * (kind.arity - 1)
+    weight = float(least + np.log2(1 + sum(values)))
     return _AUGMENTS * weight if kind.name in WITHOUT_CHANCE else weight
 
 

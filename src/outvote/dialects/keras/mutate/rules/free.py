@@ -140,7 +140,7 @@ def apply(subject: Subject, site: None, tools: KerasTools, rng: np.random.Genera
 def _alone(kind: Kind, tools: KerasTools, rng: np.random.Generator, turn: KindTurn) -> Subject:
     held_in, way = turn.dealt("tensor", _filling(kind))
     bench = _Bench(rng, kind, held_in, turn.dealt("batch", _BATCHES), turn, way)
-    refs = _tensors(bench, _place(kind, rng))
+    refs = _tensors(bench, _place(kind, rng, turn))
     bench.read = len(refs)
     base = Subject.of(Model("free", tuple(bench.inputs), (), (refs[0],), "keras"), {})
     weights = _pooled_weight if bench.chance(_POOLED_WEIGHTS) else drawn_weight
@@ -172,15 +172,14 @@ def _arguments(bench: _Bench, chain: Chain, parameters: Mapping[str, Any]) -> di
     return drawn_arguments(kind.arguments, call, bench.turn)
 
 
-def _place(kind: Kind, rng: np.random.Generator) -> tuple[int, ...]:
+def _place(kind: Kind, rng: np.random.Generator, turn: KindTurn) -> tuple[int, ...]:
     rank = int(rng.choice(kind.ranks))
     if rng.random() < _ODD_SHAPES and rank < 5 and kind.name not in PLACES:
         odd = [int(n) for n in rng.integers(1, _MOST_ODD, rank)]
         if rng.random() < _LONG and rank < 4:  # others would have too many numbers
             odd[int(rng.integers(rank))] = int(rng.choice(_LONG_SIZES))
         return tuple(odd)
-    shapes = PLACES.get(kind.name) or SHAPES[rank]
-    return shapes[int(rng.integers(len(shapes)))]
+    return turn.dealt(f"place {rank}", PLACES.get(kind.name) or SHAPES[rank])
 
 
 def _tensors(bench: _Bench, place: tuple[int, ...]) -> list[Ref]:
