@@ -43,13 +43,18 @@ _LAYERS: tuple[tuple[str, dict[str, Any], tuple[float, ...]], ...] = (
     ("ELU", {}, (0.0,)),
     ("Softmax", {}, (0.0, 1.0)),
 )
-_POOLS = (
-    ("MaxPooling1D", (4, 2)),
-    ("MaxPooling2D", (4, 4, 2)),
-    ("MaxPooling3D", (2, 2, 2, 2)),
-    ("GlobalMaxPooling1D", (4, 2)),
-    ("GlobalMaxPooling2D", (3, 3, 2)),
-    ("GlobalMaxPooling3D", (2, 2, 2, 2)),
+_POOLS: tuple[tuple[str, dict[str, Any], tuple[int, ...]], ...] = (
+    ("MaxPooling1D", {}, (4, 2)),
+    ("MaxPooling2D", {}, (4, 4, 2)),
+    ("MaxPooling3D", {}, (2, 2, 2, 2)),
+    ("GlobalMaxPooling1D", {}, (4, 2)),
+    ("GlobalMaxPooling2D", {}, (3, 3, 2)),
+    ("GlobalMaxPooling3D", {}, (2, 2, 2, 2)),
+    # Windows that overlap: an element may tie in several.
+    ("MaxPooling1D", {"pool_size": 3, "strides": 1}, (6, 2)),
+    ("MaxPooling2D", {"pool_size": 3, "strides": 1}, (5, 4, 2)),
+    ("AdaptiveMaxPooling1D", {"output_size": [3]}, (4, 2)),
+    ("AdaptiveMaxPooling3D", {"output_size": [3, 1, 2]}, (4, 3, 3, 2)),
 )
 _LOSSES: tuple[tuple[str, dict[str, Any], float], ...] = (
     ("MeanAbsoluteError", {}, 0.0),
@@ -83,9 +88,9 @@ def kinks() -> Iterator[Kink]:
         for point in points:
             for share in (0.5, 1.0):
                 yield _of_layer(f"{kind} {config} at {point}", kind, config, _at(rng, point, share))
-    for kind, shape in _POOLS:
+    for kind, config, shape in _POOLS:
         for ties in (np.zeros((2, *shape)), rng.integers(0, 2, (2, *shape))):
-            yield _of_layer(f"{kind} of equals", kind, {}, ties.astype(np.float32))
+            yield _of_layer(f"{kind} {config} of equals", kind, config, ties.astype(np.float32))
     for kind in ("Maximum", "Minimum"):
         for share in (0.5, 1.0):
             x = rng.normal(size=(3, 4)).astype(np.float32)
@@ -122,17 +127,22 @@ def _of_layer(name: str, kind: str, config: dict[str, Any], *given: Array) -> Ki
         origin={"module": "keras.layers"},
     )
     model = Model("kink", inputs, (layer,), (Ref("kink"),), "keras")
-    return Kink(name, Pull(model, given, (_cotangent(kind, given[0]),)))
+    sizes = _sizes(kind, config, given[0])
+    cotangent = np.random.default_rng(1).normal(size=sizes).astype(np.float32)
+    return Kink(name, Pull(model, given, (cotangent,)))
 
 
-def _cotangent(kind: str, x: Array) -> Array:
-    """Different numbers of the shape of the result."""
-    shape = x.shape
+def _sizes(kind: str, config: dict[str, Any], x: Array) -> tuple[int, ...]:
+    """Of the result."""
+    if kind.startswith("Adaptive"):
+        return (len(x), *config["output_size"], x.shape[-1])
+    if kind.startswith("GlobalMax"):
+        return (len(x), x.shape[-1])
     if kind.startswith("MaxPooling"):
-        shape = (shape[0], *(n // 2 for n in shape[1:-1]), shape[-1])
-    elif kind.startswith("GlobalMax"):
-        shape = (shape[0], shape[-1])
-    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+        pool = config.get("pool_size", 2)
+        places = ((n - pool) // config.get("strides", pool) + 1 for n in x.shape[1:-1])
+        return (len(x), *places, x.shape[-1])
+    return x.shape
 
 
 def _of_loss(name: str, kind: str, config: dict[str, Any], guess: Array, truth: Array) -> Kink:

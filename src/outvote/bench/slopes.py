@@ -56,11 +56,11 @@ def _steps(value: float) -> list[float]:
 
 
 def _moved(
-    bench: Bench, pull: Pull, element: Element, changes: Iterator[float]
-) -> tuple[list[float], list[float], list[float]]:
-    """The steps, and what changes above and below."""
+    bench: Bench, pull: Pull, element: Element, changes: Iterator[Array]
+) -> tuple[list[float], Array, Array]:
+    """The steps, and what changes above and below: a row for each step."""
     steps = _steps(_value(bench, pull, element))
-    above, below = (list(islice(changes, len(steps))) for _ in ("up", "down"))
+    above, below = (np.stack(list(islice(changes, len(steps)))) for _ in ("up", "down"))
     return steps, above, below
 
 
@@ -69,13 +69,14 @@ def _is_number(pull: Pull) -> bool:
     return pull.loss is not None or pull.penalty
 
 
-def _change(pull: Pull, base: PulledBack, moved: Beside) -> float:
-    """Of the number; the outputs are subtracted first, where it is a sum over them."""
+def _change(pull: Pull, base: PulledBack, moved: Beside) -> Array:
+    """Of the number, or of each output by its cotangent; the sum of these is the number then."""
     if _is_number(pull):
-        return float(moved.value) - float(base.value)
+        return np.array([float(moved.value) - float(base.value)])
     pairs = zip(pull.cotangents, moved.outputs.arrays, base.outputs.arrays, strict=False)
     with np.errstate(invalid="ignore", over="ignore"):
-        return sum(float((c * _apart(a, b)).sum()) for c, a, b in pairs if c is not None)
+        changes = [(c * _apart(a, b)).ravel() for c, a, b in pairs if c is not None]
+    return np.concatenate([np.zeros(0), *changes])
 
 
 def _apart(a: Array, b: Array) -> Array:

@@ -32,6 +32,10 @@ class Slope:
     high: float
     error: float
 
+    def __add__(self, other: Slope) -> Slope:
+        """Of a sum; each of its terms may take any derivative of its own."""
+        return Slope(self.low + other.low, self.high + other.high, self.error + other.error)
+
     @property
     def is_known(self) -> bool:
         return not (math.isnan(self.low) or math.isnan(self.error))
@@ -98,16 +102,25 @@ class Point:
 UNKNOWN = Slope(math.nan, math.nan, math.nan)
 
 
-def slope_of(
-    steps: Sequence[float], above: Sequence[float], below: Sequence[float], place: float
-) -> Slope:
-    """The slope of a function by its changes f(x + h) - f(x) and f(x - h) - f(x).
+def slope_of(steps: Sequence[float], above: Array, below: Array, place: float) -> Slope:
+    """The slope of a sum by the changes of its terms, f(x + h) - f(x) and f(x - h) - f(x).
 
-    `place`: the last of the numbers that the function adds, which is its noise.
+    A row for each step, a column for each term. Of two terms that have a kink there, each may take
+    any of its own derivatives, whatever the other one takes. `place`: the last of the numbers that
+    are added, which is their noise.
     """
     h = np.array(steps)
     noise = SLOPE_PLACES * place / h
-    right, left = np.array(above) / h, -np.array(below) / h
+    with np.errstate(invalid="ignore"):
+        bent = _stays(np.abs(above + below) / h[:, None], noise[:, None])
+    found = _slope(h, above[:, ~bent].sum(axis=1), below[:, ~bent].sum(axis=1), noise)
+    for n in np.flatnonzero(bent):
+        found += _slope(h, above[:, n], below[:, n], noise)
+    return found
+
+
+def _slope(h: Array, above: Array, below: Array, noise: Array) -> Slope:
+    right, left = above / h, -below / h
     sides = [side for side in (_side(right, noise), _side(left, noise)) if side.is_known]
     if not sides:
         return UNKNOWN
@@ -125,11 +138,11 @@ def slope_of(
     return central
 
 
-def is_coarse(steps: Sequence[float], above: Sequence[float], below: Sequence[float]) -> bool:
+def is_coarse(steps: Sequence[float], above: Array, below: Array) -> bool:
     """Whether a function has a slope by larger steps, the same on both sides, and the smallest
     change nothing: whoever computes it does not do so in float64."""
     h = np.array(steps)
-    right, left = np.array(above) / h, -np.array(below) / h
+    right, left = above.sum(axis=1) / h, -below.sum(axis=1) / h
     if right[-1] or left[-1]:
         return False
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -160,10 +173,12 @@ def _limit(values: Array, noise: Array) -> Slope:
     return Slope(value, value, float(errors[best]))
 
 
-def _stays(jump: Array, noise: Array) -> bool:
+def _stays(jump: Array, noise: Array) -> Array:
     """Whether a jump is there at the smallest steps that show it, and no smaller than before."""
-    shown = np.flatnonzero(jump > JUMP_SHOWS * noise)
-    if len(shown) < 2 or shown[-1] - 1 not in shown:
-        return False
-    last = shown[-1]
-    return bool(jump[last] > JUMP_STAYS * jump[last - 1])
+    shown = jump > JUMP_SHOWS * noise
+    last = len(jump) - 1 - np.argmax(shown[::-1], axis=0)
+    before = np.maximum(last - 1, 0)
+    at = (np.arange(jump.shape[1]),) if jump.ndim > 1 else ()
+    twice = shown[(last, *at)] & shown[(before, *at)] & (last > 0)
+    stays: Array = twice & (jump[(last, *at)] > JUMP_STAYS * jump[(before, *at)])
+    return stays
