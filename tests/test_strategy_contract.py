@@ -9,6 +9,7 @@ import pytest
 
 from outvote.campaign.probes.prober import GROUP, PROBES
 from outvote.mutate.registry import all_rules
+from outvote.search.layers import REFILLING
 from outvote.search.registry import strategies, strategy
 from outvote.search.strategy import Choice, Experience, Offspring, Strategy
 
@@ -45,7 +46,8 @@ def members(asked: Strategy) -> list[int]:
 
 def parents(asked: Strategy) -> set[int]:
     """The pool, and what is varied beside it."""
-    return {*members(asked), *(number for number, _ in asked.state()["varied"])}
+    state = asked.state()
+    return {*members(asked), *(number for number, _ in state["varied"]), *state["refilled"]}
 
 
 @pytest.mark.parametrize("name", list(STRATEGIES))
@@ -85,7 +87,8 @@ def test_what_is_told_decides_who_joins(name: str) -> None:
 
 
 def test_what_reaches_new_lines_is_varied_for_some_tries_beside_the_pool() -> None:
-    asked = made("layers")
+    rules = {name: group for name, group in RULES.items() if name != "REFILL"}
+    asked = strategy("layers", Experience.new(SEEDS, rules, 0))
     assert not asked.tell(asked.ask(), Offspring(100, 1.0, lines=3))  # it may not be varied
     assert not asked.tell(asked.ask(), Offspring(101, 1.0, varies=True))  # it reached nothing
     assert {asked.ask().rule for _ in range(50)} == {"FL", "BR"}
@@ -100,6 +103,18 @@ def test_without_the_rule_that_varies_nothing_is_kept_for_it() -> None:
     asked = strategy("layers", Experience.new(SEEDS, {"FL": "layers"}, 0))
     assert not asked.tell(asked.ask(), Offspring(100, None, False, lines=3, varies=True))
     assert {asked.ask().rule for _ in range(20)} == {"FL"}
+
+
+def test_every_layer_gets_other_numbers_at_once_where_that_is_cheap_and_they_none_of_theirs() -> (
+    None
+):
+    asked = strategy("layers", Experience.new(SEEDS, {"FL": "layers", "REFILL": "values"}, 0))
+    assert not asked.tell(asked.ask(), Offspring(100, None, False))  # it is known
+    assert asked.tell(asked.ask(), Offspring(101, None, False, varies=True))
+    refills = [asked.ask() for _ in range(3)]
+    assert refills == [Choice(101, "REFILL")] * 3
+    assert not asked.tell(refills[0], Offspring(102, None, False, lines=3, varies=True))
+    assert asked.ask().rule == "FL"
 
 
 def test_new_lines_are_worth_a_little_to_the_bandit() -> None:
@@ -135,8 +150,10 @@ def test_the_one_rule_that_applies_is_found_before_a_campaign_gives_up(name: str
     for rule in (rule for rule, group in RULES.items() if group in STRATEGIES[name].GROUPS):
         asked = made(name)
         for mutant in range(20):
-            for number in range(200, 210):  # there is something to vary
-                asked.tell(asked.ask(), Offspring(number, 0.0, False, lines=9, varies=True))
+            for number in range(200, 210):  # there is something to vary, and to fill anew
+                while RULES[(choice := asked.ask()).rule] == REFILLING:
+                    asked.tell(choice, Offspring(None))
+                asked.tell(choice, Offspring(number, 0.0, False, lines=9, varies=True))
             in_vain = 0
             while (choice := asked.ask()).rule != rule:
                 asked.tell(choice, Offspring(None))

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from outvote.campaign.job import FuzzJob
 from outvote.campaign.probes.prober import GROUP, PROBES
+from outvote.campaign.turns import all_wait
 from outvote.core.errors import UsageError
 from outvote.mutate.registry import Rule, all_rules
+from outvote.search.layers import REFILLING
 from outvote.search.registry import find_strategy
 
 FREE = "FREE"  # no rule of mutation: the dialect draws the whole case, in bulk
@@ -24,12 +26,17 @@ def chosen_rules(names: Sequence[str], spoken: str) -> dict[str, Rule]:
 
 
 def rules_of(job: FuzzJob) -> dict[str, str]:
-    """The rules that a campaign may use, those named as far as its strategy has them, by group."""
+    """The rules that a campaign may use, those named as far as its strategy has them, by group.
+
+    The same layer on other numbers is worth a try of its own only where new layers cost far more.
+    """
     if job.in_bulk:
         return {FREE: "layers"}
     groups = {name: rule.GROUP for name, rule in all_rules(job.dialect).items()}
     groups.update(dict.fromkeys(PROBES, GROUP))
-    wanted = find_strategy(job.strategy).GROUPS
+    wanted = set(find_strategy(job.strategy).GROUPS)
+    if not all_wait(job.targets):
+        wanted -= {REFILLING}
     found = {name: groups[name] for name in job.rules or groups if groups[name] in wanted}
     if not found:
         raise UsageError(

@@ -20,11 +20,19 @@ PERIODS: Mapping[str, int] = {
 }
 
 
+def all_wait(targets: Sequence[Target]) -> bool:
+    """Whether everything is run by a target that compiles: too few libraries do not."""
+    return any(_period(target) > 1 for target in targets) and len(_quick_libraries(targets)) < 2
+
+
+def _quick_libraries(targets: Sequence[Target]) -> set[str]:
+    return {target.library for target in targets if _period(target) == 1}
+
+
 def who_runs(number: int, targets: Sequence[Target]) -> list[str]:
     """Names of the targets whose turn it is; all, where no two libraries would be left for each."""
     periods = {target.name: _period(target) for target in targets}
-    always = {target.library for target in targets if periods[target.name] == 1}
-    if len(always) < 2:
+    if len(_quick_libraries(targets)) < 2:
         return list(periods)
     return [name for place, name in enumerate(periods) if (number + place) % periods[name] == 0]
 

@@ -2,7 +2,8 @@
 
 Ours: most faults show in one layer with the right parameters, so trying many is worth more than
 building large models around them. A layer that was the first to reach lines of a library's own
-Python is varied for some tries, as long as the campaign is told of lines.
+Python is varied for some tries, as long as the campaign is told of lines. Where all that is run
+waits for code that is compiled for every shape, each layer is run on other numbers besides.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from outvote.search.strategy import Choice, Experience, Offspring
 NAME = "layers"
 AHEAD = True
 VARYING = "neighbours"  # the group of the rules that vary a layer
-GROUPS = (NAME, VARYING)  # of the rules that it uses
+REFILLING = "values"  # of those that give it other numbers, where that is much cheaper
+GROUPS = (NAME, VARYING, REFILLING)  # of the rules that it uses
 _SHARE = 0.5  # of the choices, that vary what there is to vary
 _MOST_TRIES = 8
+_REFILLS = 3  # of every layer
 
 
 class SingleLayers(Unguided):
@@ -26,23 +29,32 @@ class SingleLayers(Unguided):
     def __init__(self, memory: Experience) -> None:
         super().__init__(memory, (NAME,) if memory.rules_of(NAME) else GROUPS)
         self._varying = memory.rules_of(VARYING)
+        self._refilling = memory.rules_of(REFILLING)
 
     def ask(self) -> Choice:
         memory = self._memory
+        if memory.refilled:
+            return Choice(memory.refilled.pop(0), str(memory.rng.choice(self._refilling)))
         if memory.varied and self._varying and memory.rng.random() < _SHARE:
             return self._variation()
         return super().ask()
 
     def tell(self, choice: Choice, offspring: Offspring) -> bool:
-        """True also for a layer that will be varied: it has to be kept."""
+        """True also for a layer that will be varied or refilled: it has to be kept."""
         if offspring.child is None:
             return False
+        if choice.rule in self._refilling:
+            self._memory.tallies[choice.rule].used += 1
+            return False
+        refills = bool(self._refilling) and offspring.varies
+        if refills:
+            self._memory.refilled += [offspring.child] * _REFILLS
         if choice.rule in self._varying:
             self._memory.tallies[choice.rule].used += 1
         else:
             super().tell(choice, replace(offspring, breeds=False))
         if not (self._varying and offspring.lines and offspring.varies):
-            return False
+            return refills
         self._memory.varied.append([offspring.child, min(_MOST_TRIES, 1 + offspring.lines)])
         return True
 

@@ -72,6 +72,7 @@ class Experience:
     misses: dict[str, int] = field(default_factory=dict)  # strategy → choices in vain, in a row
     lined: dict[str, int] = field(default_factory=dict)  # strategy → mutants with new lines
     varied: list[list[int]] = field(default_factory=list)  # mutants beside the pool, tries left
+    refilled: list[int] = field(default_factory=list)  # such mutants, once for each try
 
     def rules_of(self, group: str) -> list[str]:
         return [name for name in self.tallies if self.groups[name] == group]
@@ -120,6 +121,7 @@ class Experience:
             "misses": self.misses,
             "lined": self.lined,
             "varied": self.varied,
+            "refilled": self.refilled,
         }
 
     @staticmethod
@@ -136,4 +138,5 @@ class Experience:
             dict(state["misses"]),
             dict(state.get("lined", {})),
             [list(row) for row in state.get("varied", [])],
+            list(state.get("refilled", [])),
         )

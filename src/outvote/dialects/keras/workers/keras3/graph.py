@@ -14,6 +14,7 @@ from keras import ops, tree
 
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Layer, Model, digest_of
+from outvote.dialects.keras.workers.keras3.backends import taken_over, typed
 from outvote.dialects.keras.workers.keras3.memory import Memory
 from outvote.dialects.keras.workers.keras3.safety import refuse_code
 from outvote.dialects.keras.workers.keras3.versions import fitted
@@ -71,7 +72,8 @@ class Workshop:
                 f"but the model holds {[w.shape for w in layer.weights]}"
             )
         for variable, weight in zip(variables, layer.weights, strict=True):
-            variable.assign(np.array(self._blobs.get(weight.digest)))
+            value = np.array(self._blobs.get(weight.digest))
+            variable.assign(taken_over(typed(value, variable.dtype)))
         _finalize(made)
         return made
 
@@ -132,7 +134,7 @@ def zeros_for_weights(held: int | None = None) -> Iterator[None]:
 
 def _zeros(shape: Any, dtype: Any = None) -> Any:
     """For JAX, which would compile its own zeros for every shape."""
-    return np.zeros(shape, keras.backend.standardize_dtype(dtype))
+    return taken_over(np.zeros(shape, keras.backend.standardize_dtype(dtype)))
 
 
 class OutputCache:

@@ -90,7 +90,18 @@ def to_tensor(array: Array) -> Tensor:
     """A tensor of the array's own type: by itself Keras would narrow float64 to float32."""
     from keras import ops
 
-    return ops.convert_to_tensor(array, dtype=array.dtype.name)
+    return ops.convert_to_tensor(taken_over(array), dtype=array.dtype.name)
+
+
+def taken_over(array: Array) -> Tensor:
+    """The array as its backend takes it as it is: Keras on JAX compiles a cast for every shape."""
+    import keras
+
+    if keras.backend.backend() != "jax":
+        return array
+    import jax
+
+    return jax.device_put(array)
 
 
 def typed(array: Array, dtype: str) -> Array:

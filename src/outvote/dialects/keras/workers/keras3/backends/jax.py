@@ -29,6 +29,7 @@ from outvote.dialects.keras.workers.keras3.backends import (
 )
 
 libraries = ("jax", "jaxlib")
+_USES = 200  # of a context of MLIR
 
 
 def before_import(mode: str) -> None:
@@ -60,11 +61,42 @@ def _keep_compiled_code() -> None:
 
 
 def after_import(mode: str) -> None:
-    """JAX is set up by its environment alone; it takes a GPU where it may and there is one."""
+    """JAX takes a GPU where it may and there is one."""
+    _share_contexts()
     if on_gpu("jax", mode):
         import jax
 
         require_gpu("jax", mode, jax.default_backend() == "gpu")
+
+
+def _share_contexts() -> None:
+    """Let many pieces of code be lowered in one context of MLIR.
+
+    JAX makes one for each: half of the time of what is on disk already, and a mebibyte that its
+    caches keep. What is lowered is the same. A JAX that has its contexts elsewhere keeps its way.
+    """
+    try:
+        from jax._src.interpreters import mlir
+
+        made = mlir.make_ir_context
+    except (ImportError, AttributeError):
+        return
+    mlir.make_ir_context = SharedContexts(made)
+
+
+class SharedContexts:
+    """Gives the same context for some time, then a new one: each holds on to all it has seen."""
+
+    def __init__(self, made: Callable[[], Any]) -> None:
+        self._made = made
+        self._left = 0
+        self._context: Any = None
+
+    def __call__(self) -> Any:
+        if not self._left:
+            self._context, self._left = self._made(), _USES
+        self._left -= 1
+        return self._context
 
 
 def hear_of_compiled(told: Callable[[], None]) -> None:
