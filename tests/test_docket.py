@@ -10,11 +10,14 @@ import pytest
 
 from conftest import fake
 from outvote.campaign import docket
+from outvote.campaign.docket import Docket
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
+from outvote.campaign.keeper import Keeper
 from outvote.campaign.novelty import Novelty
 from outvote.campaign.odd import key_of
 from outvote.campaign.oracle import Judged
 from outvote.campaign.progress import Progress
+from outvote.campaign.totals import Totals
 from outvote.commands.fuzz.run import resume, start
 from outvote.core.frames import Frame, innermost_frame
 from outvote.core.model import REF, Input, Layer, Model, Ref
@@ -85,7 +88,7 @@ def test_what_waits_is_told_and_looked_into_when_the_campaign_goes_on(
     targets = (fake("a"), fake("b"), fake("bad", "lie:Rescaling"))
     seeds = (SeedFile("seed", fake_model, fake_data),)
     job = FuzzJob(seeds, targets, budget=Budget(mutants=24, seconds=600.0), inputs=8, minimise=0.0)
-    for name, none in (("SHARE", -1.0), ("MOST", -1.0), ("AFTER", -1.0)):
+    for name, none in (("SHARE", -1.0), ("MOST", -1.0)):
         monkeypatch.setattr(docket, name, none)
     first = start(job, tmp_path / "out")
     assert first["findings"] == []
@@ -125,3 +128,42 @@ def test_a_finding_of_a_sitting_that_was_stopped_is_confirmed_by_the_next(
     known = {target.name: target for target in targets}
     (finding,) = resume(tmp_path, known, changes={"budget": enough})["findings"]
     assert finding["evidence"]["shown_again"] == 1
+
+
+@pytest.mark.slow
+def test_findings_that_time_was_too_short_to_confirm_are_confirmed_by_the_next_sitting(
+    fake_model: Path, fake_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lies = {"bad": "lie:Rescaling", "worse": "lie:ReLU"}
+    targets = (fake("a"), fake("b"), *(fake(name, lie) for name, lie in lies.items()))
+    seeds = (SeedFile("seed", fake_model, fake_data),)
+    job = FuzzJob(seeds, targets, budget=Budget(mutants=80, seconds=600.0), inputs=8, confirm=1)
+
+    def shown(result: dict[str, Any]) -> list[int | None]:
+        return [finding["evidence"]["shown_again"] for finding in result["findings"]]
+
+    monkeypatch.setattr(docket, "SEARCHING", 1.0)
+    first = shown(start(job, tmp_path))
+    assert sorted(first, key=str) == [1, *[None] * (len(first) - 1)]
+    assert len(first) > 1
+    monkeypatch.undo()
+    known = {target.name: target for target in targets}
+    more = resume(tmp_path, known, changes={"budget": Budget(mutants=80)})
+    assert shown(more) == [1] * len(first)
+
+
+def test_looks_and_confirming_leave_most_of_the_time_to_new_cases(tmp_path: Path) -> None:
+    with closing(Store(tmp_path, create=True)) as store:
+        totals = Totals(store)
+        waits = Docket(store, Keeper(store, lambda: totals.seconds), totals)
+    waits.searches = 60.0
+    assert waits.is_due
+    assert not waits.is_over
+    assert waits.left == pytest.approx(40.0)
+    waits.looks = 20.0
+    assert not waits.is_due
+    assert not waits.is_over
+    assert waits.left == pytest.approx(20.0)
+    waits.looks = 45.0
+    assert waits.is_over
+    assert waits.left == 0.0

@@ -241,7 +241,7 @@ class Campaign:
         ended, timed = time.monotonic(), self._job.budget.seconds is not None
 
         def more() -> Brood | None:
-            if timed and self._docket.is_over(time.monotonic() - ended):
+            if timed and self._docket.is_over:
                 return None
             one = self._docket.next()
             return None if one is None else self._look(one)
@@ -380,16 +380,21 @@ class Campaign:
         self._totals.note(self._crews.standing)
 
     def _confirm(self) -> None:
-        """Every finding that is not confirmed yet again, in fresh workers."""
-        began = self._totals.seconds
+        """Every finding that is not confirmed yet again, in fresh workers.
+
+        Where time is the budget, as many as it leaves: the next sitting goes on with the others.
+        """
+        began, seconds = self._totals.seconds, None
+        if self._job.budget.seconds is not None and self._sifter is None:
+            seconds = self._docket.left / self._crews.side_by_side
         if self._job.confirm:
             self._find_again()
-        for told in self._crews.confirm(self._job.confirm) if self._job.confirm else ():
-            self._keeper.retell(told)
-        seconds = self._totals.seconds - began
-        self._totals.confirming += seconds
+            for told in self._crews.confirm(self._job.confirm, seconds):
+                self._keeper.retell(told)
+        took = self._totals.seconds - began
+        self._totals.confirming += took
         if self._sifter is not None:
-            self._sifter.confirming(seconds)
+            self._sifter.confirming(took)
 
     def _find_again(self) -> None:
         """What no crew has at hand, because who found it is gone, is met by another first."""

@@ -205,9 +205,11 @@ class Crew:
         found = self.has.lab.stopwatch.growths(samples)
         return [self._told(finding, self._first.case.model) for finding in found]
 
-    def confirm(self, times: int, fingerprints: Collection[str] | None = None) -> list[ToldFinding]:
-        """Findings of this crew, all or those named, again in fresh workers."""
-        found = self.has.lab.investigator.confirm(times, fingerprints)
+    def confirm(
+        self, times: int, seconds: float | None, fingerprints: Collection[str] | None = None
+    ) -> list[ToldFinding]:
+        """Findings of this crew, all or those named, again in fresh workers, as time allows."""
+        found = self.has.lab.investigator.confirm(times, seconds, fingerprints)
         return [self._proved(f, f.proof.specimen.model) for f in found if f.proof is not None]
 
     @property

@@ -63,8 +63,8 @@ class Crews(Protocol):
         """Findings that some crew can confirm."""
         ...
 
-    def confirm(self, times: int) -> Iterable[ToldFinding]:
-        """What all crews have found, again in fresh workers."""
+    def confirm(self, times: int, seconds: float | None) -> Iterable[ToldFinding]:
+        """What all crews have found, again in fresh workers; in so many seconds, if there are."""
         ...
 
     @property
@@ -130,8 +130,8 @@ class OneCrew:
     def at_hand(self) -> Collection[str]:
         return self.crew.at_hand
 
-    def confirm(self, times: int) -> Iterable[ToldFinding]:
-        return self.crew.confirm(times)
+    def confirm(self, times: int, seconds: float | None) -> Iterable[ToldFinding]:
+        return self.crew.confirm(times, seconds)
 
     @property
     def standing(self) -> Standing:

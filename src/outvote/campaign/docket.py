@@ -18,9 +18,9 @@ from outvote.store import facts
 from outvote.store.rows import Birth
 from outvote.store.store import Store
 
-SHARE = 0.3  # of the time, that looks may take while new cases are run
-MOST = 0.33  # of all time, with what is looked into after the end
-AFTER = 10.0  # seconds after the end, that looks may take in any case
+SHARE = 0.24  # of the time, that looks may take while new cases are run
+MOST = 0.27  # of it, with those after the end; the last one may take longer
+SEARCHING = 0.6  # of all time, that new cases have: the rest is of looks and of confirming
 _MOST_TOLD = 50  # keys of what waits, in the store
 
 
@@ -83,9 +83,15 @@ class Docket:
         """Whether looks have had less than their share of the time."""
         return self.looks < SHARE * (self.looks + self.searches)
 
-    def is_over(self, seconds: float) -> bool:
-        """Whether looks have had enough, so long after the end."""
-        return seconds > AFTER and self.looks > MOST * (self.looks + self.searches)
+    @property
+    def is_over(self) -> bool:
+        """Whether looks have had enough, when no more new cases are run."""
+        return self.looks > MOST * (self.looks + self.searches)
+
+    @property
+    def left(self) -> float:
+        """Seconds that are left for confirming what was found, of all crews."""
+        return max(0.0, self.searches / SEARCHING - self.searches - self.looks)
 
     def next(self, number: int | None = None) -> Waiting[OddCase] | None:
         """What is to be looked into, or the mutant of that number; None where nothing waits."""

@@ -149,10 +149,16 @@ class Investigator:
         again = [self.examined[found] for found in concluded.again if found in self.examined]
         return {name for finding in (*concluded.findings, *again) for name in finding.targets}
 
-    def confirm(self, times: int, chosen: Collection[str] | None = None) -> list[Finding]:
-        """What this sitting found, or what is chosen of it, shown again in fresh workers."""
+    def confirm(
+        self, times: int, seconds: float | None, chosen: Collection[str] | None = None
+    ) -> list[Finding]:
+        """What this sitting found, or what is chosen of it, shown again in fresh workers.
+
+        Only what the `seconds` are enough for, if there are so many.
+        """
         names = self.examined.keys() if chosen is None else self.examined.keys() & chosen
-        return confirmed(self.bench, [f for n, f in self.examined.items() if n in names], times)
+        found = [f for n, f in self.examined.items() if n in names]
+        return confirmed(self.bench, found, times, seconds)
 
     def _odd_layers(self, seed: Seed, model: Model, judged: Judged) -> Conclusion:
         """New layers on which targets differ: run each alone, on the same tensors."""

@@ -120,7 +120,8 @@ class FindDrifts:
 class Confirm:
     times: int
     fingerprints: Collection[str]
+    seconds: float | None  # that there are for it
     doing: ClassVar[str] = "confirm"
 
     def by(self, crew: Crew) -> Any:
-        return crew.confirm(self.times, self.fingerprints)
+        return crew.confirm(self.times, self.seconds, self.fingerprints)

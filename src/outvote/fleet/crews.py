@@ -181,13 +181,13 @@ class RayCrews:
     def at_hand(self) -> Collection[str]:
         return {name for member in self._members for name in member.found}
 
-    def confirm(self, times: int) -> Iterable[ToldFinding]:
+    def confirm(self, times: int, seconds: float | None) -> Iterable[ToldFinding]:
         """Every finding by a crew that has it."""
         shares: dict[RemoteCrew, set[str]] = {}
         for fingerprint in sorted(self.at_hand):
             finder = next(member for member in self._members if fingerprint in member.found)
             shares.setdefault(finder, set()).add(fingerprint)
-        orders = {m: Confirm(times, own) for m, own in shares.items()}
+        orders = {m: Confirm(times, own, seconds) for m, own in shares.items()}
         return self._answers(orders)
 
     @property

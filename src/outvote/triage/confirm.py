@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -9,21 +11,30 @@ from outvote.bench.bench import Bench
 from outvote.findings.finding import Finding
 
 
-def confirmed(bench: Bench, findings: Sequence[Finding], times: int) -> list[Finding]:
+def confirmed(
+    bench: Bench, findings: Sequence[Finding], times: int, seconds: float | None = None
+) -> list[Finding]:
     """Every finding with the number of fresh workers in which it showed again.
 
-    All findings share the fresh workers of a round: a start costs seconds.
+    All findings share the fresh workers of a round: a start costs seconds. After so many `seconds`
+    the others are left as they are; the first one is tried in any case.
     """
     with_proof = [f for f in findings if f.proof is not None and f.triage != "precision"]
     if not with_proof:
         return list(findings)
     shown = {f.fingerprint: 0 for f in with_proof}
+    rounds: Counter[str] = Counter()
+    began = time.monotonic()
     for _ in range(times):
         for name in {n for f in with_proof for n in _names(f)}:
             bench.pool.recycle(name)
         for finding in with_proof:
+            if rounds and seconds is not None and time.monotonic() - began > seconds:
+                break
             shown[finding.fingerprint] += _shows(bench, finding)
-    return [_told(f, shown.get(f.fingerprint), times) for f in findings]
+            rounds[finding.fingerprint] += 1
+    done = {name: count for name, count in shown.items() if rounds[name] == times}
+    return [_told(f, done.get(f.fingerprint), times) for f in findings]
 
 
 def _names(finding: Finding) -> list[str]:
