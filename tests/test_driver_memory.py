@@ -77,7 +77,7 @@ class MadeUpCrews:
 
     growths = drifts
 
-    def confirm(self, times: int) -> Iterable[ToldFinding]:
+    def confirm(self, times: int, seconds: float | None) -> Iterable[ToldFinding]:
         return ()
 
     def close(self) -> None:
