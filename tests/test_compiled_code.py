@@ -25,7 +25,7 @@ for place, dtype in enumerate(["float32", "float16", "bfloat16"]):
     with zeros_for_weights():
         variable = layer.add_weight(shape=(3, 5 + place))
     value = np.arange(15 + 3 * place, dtype="float32").reshape(3, 5 + place)
-    variable.assign(taken_over(typed(value.astype("float32" if place == 2 else dtype), dtype)))
+    variable.assign(taken_over(value.astype("float32" if place == 2 else dtype), dtype))
     assert np.array_equal(np.asarray(variable.value, "float32"), value), dtype
     fed = to_tensor(typed(value, dtype) if place == 2 else value.astype(dtype))
     assert str(fed.dtype) == dtype

@@ -14,7 +14,7 @@ from keras import ops, tree
 
 from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Layer, Model, digest_of
-from outvote.dialects.keras.workers.keras3.backends import taken_over, typed
+from outvote.dialects.keras.workers.keras3.backends import taken_over
 from outvote.dialects.keras.workers.keras3.memory import Memory
 from outvote.dialects.keras.workers.keras3.safety import refuse_code
 from outvote.dialects.keras.workers.keras3.versions import fitted
@@ -73,7 +73,7 @@ class Workshop:
             )
         for variable, weight in zip(variables, layer.weights, strict=True):
             value = np.array(self._blobs.get(weight.digest))
-            variable.assign(taken_over(typed(value, variable.dtype)))
+            variable.assign(taken_over(value, variable.dtype))
         _finalize(made)
         return made
 

@@ -93,15 +93,18 @@ def to_tensor(array: Array) -> Tensor:
     return ops.convert_to_tensor(taken_over(array), dtype=array.dtype.name)
 
 
-def taken_over(array: Array) -> Tensor:
-    """The array as its backend takes it as it is: Keras on JAX compiles a cast for every shape."""
+def taken_over(array: Array, dtype: str = "") -> Tensor:
+    """The array as its backend takes it as it is: Keras on JAX compiles a cast for every shape.
+
+    `dtype`: the type that its numbers are of, where it travelled in another.
+    """
     import keras
 
     if keras.backend.backend() != "jax":
         return array
     import jax
 
-    return jax.device_put(array)
+    return jax.device_put(typed(array, dtype))
 
 
 def typed(array: Array, dtype: str) -> Array:
