@@ -45,7 +45,7 @@ _MOST_ODD = 11
 _LONG = 0.3  # of those have one size that is more than a vector of a processor holds
 _LONG_SIZES = (17, 33, 65)
 _FREE = cards({False: 5, True: 1})  # some have sizes that are known at run time alone
-_FREE_SIZES = {1: 0.25, 2: 0.25, 3: 0.16, 4: 0.14, 5: 0.15, 0: 0.05}
+_FREE_SIZES = {1: 0.32, 2: 0.3, 3: 0.13, 5: 0.2, 0: 0.05}  # smaller than many a window
 _FIRST_KNOWN = 0.25  # of those know the first size; the others the last, where channels mostly are
 # In how many turns a kind is given usual numbers in a type, and such with a way of its own for each
 # instance, or for each number where it stands alone, and nothing hides behind an extreme.
