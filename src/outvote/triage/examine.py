@@ -115,7 +115,7 @@ class Examiner:
         if apart is not None:
             again = self._focused(small.specimen, seen, apart)
             second = decide(self.bench, small.specimen, again)
-            if second.triage == verdict.triage:
+            if second.triage == verdict.triage and not is_other_fault(verdict, second):
                 return self._told(finding, small, again, second)
         whole_size = Minimal(specimen, specimen, small.seconds, small.tried, False)
         return self._told(finding, whole_size, focused, verdict)
@@ -316,6 +316,11 @@ class Examiner:
             if all(n in states for n in layer.inputs):
                 return tuple(states[ref.producer][ref.index] for ref in layer.refs())
         return None
+
+
+def is_other_fault(before: Verdict, after: Verdict) -> bool:
+    """Whether what was made small accuses none of those that were accused: it shows another one."""
+    return bool(before.wrong and after.wrong) and set(before.wrong).isdisjoint(after.wrong)
 
 
 def _written(finding: Finding, layer: Layer) -> str:
