@@ -111,8 +111,8 @@ def test_every_layer_gets_other_numbers_at_once_where_that_is_cheap_and_they_non
     asked = strategy("layers", Experience.new(SEEDS, {"FL": "layers", "REFILL": "values"}, 0))
     assert not asked.tell(asked.ask(), Offspring(100, None, False))  # it is known
     assert asked.tell(asked.ask(), Offspring(101, None, False, varies=True))
-    refills = [asked.ask() for _ in range(4)]
-    assert refills == [Choice(101, "REFILL")] * 4
+    refills = [asked.ask() for _ in range(6)]
+    assert refills == [Choice(101, "REFILL")] * 6
     assert not asked.tell(refills[0], Offspring(102, None, False, lines=3, varies=True))
     assert asked.ask().rule == "FL"
 

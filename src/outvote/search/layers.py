@@ -20,7 +20,7 @@ REFILLING = "values"  # of those that give it other numbers, where that is much 
 GROUPS = (NAME, VARYING, REFILLING)  # of the rules that it uses
 _SHARE = 0.5  # of the choices, that vary what there is to vary
 _MOST_TRIES = 8
-_REFILLS = 4  # of every layer
+_REFILLS = 6  # of every layer: each costs a fiftieth of a new one
 
 
 class SingleLayers(Unguided):
