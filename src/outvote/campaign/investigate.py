@@ -29,7 +29,7 @@ from outvote.judge.compare import Comparison, Settings
 from outvote.localize.isolated import judge_step
 from outvote.localize.layers import Localization
 from outvote.triage.confirm import confirmed
-from outvote.triage.examine import Examiner
+from outvote.triage.examine import TOGETHER, Examiner
 
 _REMEMBERED = 20_000
 
@@ -128,7 +128,8 @@ class Investigator:
             self._remember(known, finding)
             return Conclusion(again=frozenset({known.fingerprint}))
         inputs = case.data.take_one(finding.inputs)
-        examined = self._examiner.examine(finding, case.model, inputs)
+        batch = case.data.take(range(min(TOGETHER, case.data.count)))
+        examined = self._examiner.examine(finding, case.model, inputs, batch)
         if examined.triage == "precision":
             return Conclusion(rounding=True)
         examined = examined.but(localization=None)

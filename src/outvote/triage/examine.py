@@ -36,6 +36,7 @@ _GIVEN = {
     False: "It takes several layers at once, as when a compiler fuses them or one writes over "
     "what another reads:",
 }
+TOGETHER = 8  # instances on which a failure is looked for that one alone does not show
 _WITNESSES = 2  # targets that stand for the majority while minimising
 
 
@@ -53,13 +54,24 @@ class Examiner:
     def __post_init__(self) -> None:
         self.bench = Bench(self.pool, self.targets, self.settings)
 
-    def examine(self, finding: Finding, model: Model, inputs: Sequence[Array]) -> Finding:
-        """The finding with its smallest specimen and a verdict; as it was where none shows it."""
+    def examine(
+        self,
+        finding: Finding,
+        model: Model,
+        inputs: Sequence[Array],
+        batch: Sequence[Array] = (),
+    ) -> Finding:
+        """The finding with its smallest specimen and a verdict; as it was where none shows it.
+
+        What fails may fail on the whole `batch` alone.
+        """
         if self.seconds <= 0 or finding.triage == "precision" or finding.kind == "performance":
             return finding
         if any(self.targets[name].uncut for name in finding.targets):  # nothing smaller is run
             return finding
         specimens = self._specimens(finding, model, inputs)
+        if finding.kind == "crash" and batch:
+            specimens.append(Specimen(model, tuple(batch)))
         for specimen in specimens:
             examined = self._with_one(finding, specimen) or self._with(finding, specimen)
             # What adds up in many layers is not settled by one of them.

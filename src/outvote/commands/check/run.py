@@ -45,7 +45,7 @@ from outvote.run.settle import ask_all_settled
 from outvote.run.watch import Watch, silent
 from outvote.targets.environments.provide import Announce, provide, unseen
 from outvote.triage.confirm import confirmed
-from outvote.triage.examine import Examiner
+from outvote.triage.examine import TOGETHER, Examiner
 from outvote.triage.relate import Relater
 
 _RELATED = 4  # inputs on which targets are held against themselves
@@ -322,7 +322,8 @@ class Check:
         with self.watch("Making findings small", self.pool, list(ran)):
             for finding in checked.findings:
                 inputs = self.case.data.take_one(finding.inputs)
-                examined = examiner.examine(finding, self.case.model, inputs)
+                batch = self.case.data.take(range(min(TOGETHER, self.case.data.count)))
+                examined = examiner.examine(finding, self.case.model, inputs, batch)
                 found.setdefault(examined.fingerprint, examined)
         checked.findings = list(found.values())
         if job.confirm > 0:
