@@ -108,6 +108,16 @@ def test_the_finding_is_small_and_says_from_what(fake_model: Path, fake_data: Pa
     assert all(expression(array) is not None for array in proof.specimen.inputs)
 
 
+@pytest.mark.slow
+def test_what_fails_on_several_instances_alone_is_shown_on_two(
+    fake_model: Path, fake_data: Path
+) -> None:
+    finding = only(check_with(fake_model, fake_data, fake("a"), fake("b", "crowd:d2"), fake("c")))
+    assert (finding.kind, finding.accused, finding.triage) == ("crash", "b", "bug")
+    assert finding.proof is not None
+    assert finding.proof.specimen.count == 2
+
+
 # Minimising, with a predicate instead of workers.
 
 

@@ -262,6 +262,12 @@ def _spin(outputs: list[Array]) -> list[Array]:
     return outputs
 
 
+def _crowd(outputs: list[Array]) -> list[Array]:
+    if len(outputs[0]) > 1:
+        raise ValueError("the fake target fails on several instances at once")
+    return outputs
+
+
 def _loop(outputs: list[Array]) -> list[Array]:
     while True:
         pass
@@ -434,6 +440,7 @@ MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
     "exit": _exit,
     "hang": _hang,
     "spin": _spin,
+    "crowd": _crowd,
     "loop": _loop,
     "toil": _toil,
     "half": _half,
