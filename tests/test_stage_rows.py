@@ -34,7 +34,7 @@ from outvote.dialects.keras.targets import BUILT_IN
 from outvote.judge.compare import Settings
 from outvote.judge.tolerance import LAYER_PLACES, LOST_DIGITS, PLACE
 from outvote.run.pool import Pool
-from outvote.triage.stage_inquiry import StageInquiry
+from outvote.triage.stage_inquiry import StageInquiry, WholeModel
 from outvote.triage.stage_verdict import STAGE_ROWS, StageVerdict, decide_stage
 
 NAMES = ("tensorflow", "jax", "torch")
@@ -137,7 +137,7 @@ def judge(tmp_path: Path) -> Callable[..., StageVerdict]:
         third: Given | None = None,
         x: Array = POINT,
         update: bool = False,
-        whole: bool = False,
+        whole: WholeModel | None = None,
         loss: bool = False,
         part: str = "gradient",
         **more: Any,
@@ -380,12 +380,19 @@ def test_rounding_of_many_layers_adds_up_to_a_border(
 ) -> None:
     factor = 1 + times * LOST_DIGITS * LIMIT
     off: Given = lambda x, c: (square(x, c) * x.dtype.type(factor)).astype(x.dtype)  # noqa: E731
-    said = judge(np.square, square, third=off, whole=True)
+    said = judge(np.square, square, third=off, whole=WholeModel())
     assert (said.triage, said.row) == (
         triage,
         "stage-adds-up" if triage == "precision" else "gradient-wrong",
     )
     assert judge(np.square, square, third=off).triage == "bug"
+
+
+def test_what_the_gradients_of_layers_come_to_is_rounding_that_is_passed_on(judge: Judge) -> None:
+    off: Given = lambda x, c: 2 * square(x, c)  # noqa: E731
+    said = judge(np.square, square, third=off, whole=WholeModel(lambda: True))
+    assert (said.triage, said.wrong, said.row) == ("precision", (), "stage-passed-on")
+    assert judge(np.square, square, third=off, whole=WholeModel()).row == "gradient-wrong"
 
 
 def test_nobody_is_accused_where_none_is_right(judge: Judge) -> None:

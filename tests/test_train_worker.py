@@ -224,6 +224,26 @@ def test_an_optimiser_is_fed_with_given_gradients(pool: Pool, name: str) -> None
 
 
 @pytest.mark.parametrize("name", [*EAGER, *COMPILED])
+def test_an_optimiser_that_scales_losses_halves_its_scale_at_an_infinity(
+    pool: Pool, name: str
+) -> None:
+    """With JAX it is only updated by values, as Keras' trainer does."""
+    scaling = {"inner_optimizer": {"module": "keras.optimizers", **SGD}, "initial_scale": 4.0}
+    infinite = np.where(np.arange(12).reshape(4, 3) == 5, np.inf, KERNEL)
+    request = ApplyGradients(
+        optimizer={"class_name": "LossScaleOptimizer", "config": scaling},
+        weights=(put(pool, KERNEL),),
+        gradients=((put(pool, 4 * KERNEL),), (put(pool, infinite),), (put(pool, KERNEL),)),
+    )
+    run = pool.ask(name, request)
+    assert run.ok, run.message
+    for step, left in enumerate((0.5, 0.5, 0.25)):
+        near(run.reply.weights[step][0], left * KERNEL)
+    (scale,) = (leaf.array for leaf in run.reply.memory if leaf.name == "dynamic_scale")
+    assert scale == 2
+
+
+@pytest.mark.parametrize("name", [*EAGER, *COMPILED])
 def test_an_optimiser_computes_in_float64_where_its_weights_are(pool: Pool, name: str) -> None:
     """Adam: also what it makes of numbers of Python, which Keras' casts would narrow."""
     gradient = RNG.normal(size=(4, 3))

@@ -27,12 +27,22 @@ from result_form import require_form
 pytestmark = pytest.mark.frameworks
 
 ADAM = {"class_name": "Adam", "config": {"learning_rate": 0.01, "clipnorm": 0.01}}
+SGD = {"class_name": "SGD"}
 MODEL = """
 x = keras.Input((6,))
 h = layers.Dense(5, activation="relu", kernel_regularizer="l2", name="first")(x)
 h = layers.BatchNormalization(name="normal")(h)
 h = layers.Dropout(0.5, name="drop")(h)
 model = keras.Model(x, layers.Dense(3, activation="softmax", name="last")(h))
+"""
+# Forty layers, of which one is a relu.
+DEEP = """
+h = x = keras.Input((6, 6, 2))
+for n in range(13):
+    kind = "relu" if n == 6 else "relu6"
+    h = layers.BatchNormalization()(layers.Conv2D(3, 3, padding="same")(h))
+    h = layers.Activation(kind, name=f"{kind}_{n}")(h)
+model = keras.Model(x, layers.Dense(2)(layers.GlobalAveragePooling2D()(h)))
 """
 # One process: the gradient of relu is halved, and clipping by norm is by twice the norm.
 PLANT = """
@@ -117,6 +127,22 @@ def test_each_stage_is_accused_of_its_own_and_scripts_prove_it(
         one = proved(tmp_path / str(clipping["repro"]), KERAS_BACKEND="jax", **more)
         assert one.stdout.startswith(says), one.stdout
         assert one.returncode == (says == "WRONG:")
+
+
+def test_one_layer_of_a_deep_model_is_accused(
+    pool: Pool, keras_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    deep = keras_file(DEEP)
+    result = checked(pool, deep, tmp_path, "tensorflow", "planted", "torch", optimizer=SGD)
+    told = {(f["stage"], f["layer"], f["accused"], f["triage"]) for f in result["findings"]}
+    assert told == {("gradient", "relu_6", "planted", "bug")}
+
+
+def test_a_deep_model_is_no_bug_of_anybody(
+    pool: Pool, keras_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    result = checked(pool, keras_file(DEEP), tmp_path, "tensorflow", "torch", optimizer=SGD)
+    assert {f["triage"] for f in result["findings"]} <= {"precision"}
 
 
 def proved(script: Path, **more: str) -> subprocess.CompletedProcess[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,12 +24,13 @@ from outvote.judge.rounding import Rounding, layer_rounding, model_rounding
 from outvote.judge.tolerance import (
     LAYER_PLACES,
     LOST_DIGITS,
+    MORE_PROBES,
     PLACE,
     PROBES,
     base_tolerance,
     terms_of,
 )
-from outvote.run.settle import ask_all_settled
+from outvote.run.settle import ask_all_settled, ask_each_settled
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,10 @@ class Exercised:
     exercise: Exercise
     replies: Mapping[str, Any]
     failures: Mapping[str, Run]
+    # What was measured of its noise, by seed: the same for all parts.
+    moved: dict[tuple[Seed, bool], Exercised] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def told(self, part: str) -> dict[str, PartTold]:
         """One part, by target."""
@@ -56,6 +61,21 @@ def do(bench: Bench, exercise: Exercise, names: Sequence[str], exact: bool = Fal
     """The exercise on these targets."""
     bench.runs += 1
     runs = ask_all_settled(bench.pool, names, exercise.request(bench.pool.blobs, exact))
+    return exercised(exercise, runs)
+
+
+def do_each(
+    bench: Bench, exercises: Sequence[Exercise], names: Sequence[str], exact: bool = False
+) -> list[Exercised]:
+    """Several, one after the other; each target goes on to its next without waiting."""
+    bench.runs += len(exercises)
+    requests = [exercise.request(bench.pool.blobs, exact) for exercise in exercises]
+    found = ask_each_settled(bench.pool, names, requests)
+    return [exercised(*pair) for pair in zip(exercises, found, strict=True)]
+
+
+def exercised(exercise: Exercise, runs: Mapping[str, Run]) -> Exercised:
+    """What became of an exercise."""
     gaps = [name for name, run in runs.items() if run.outcome is Outcome.UNSUPPORTED]
     return Exercised(
         exercise,
@@ -127,15 +147,15 @@ def _with_terms(bench: Bench, done: Exercised, rounding: Rounding) -> Rounding:
     """The floors of a case that is zero as a whole: what is left of its terms is rounding.
 
     In float64 that shrinks as the last place does, and so tells how large the terms are that
-    cancel; a gradient that is not zero stays as it is.
+    cancel; a gradient that is not zero stays as it is. Who compiles is not asked where others can
+    tell: float64 would be compiled anew.
     """
     outputs = done.outputs("gradient")
     wide = wide_of(bench, done.exercise)
     able = [name for name in outputs if bench.targets[name].can("float64")]
-    runs = [
-        do(bench, wide.changed(partial(nudged, seed=seed)), able, exact=True)
-        for seed in (None, *PROBES)
-    ]
+    quick = choose_instruments({name: bench.targets[name] for name in able})
+    moved = [wide.changed(partial(nudged, seed=seed)) for seed in (None, *PROBES)]
+    runs = do_each(bench, moved, quick, exact=True)
     found = [outs for run in runs for outs in run.outputs("gradient").values()]
     left = max((_largest_of(outs) for outs in found), default=0.0)
     given = max(map(_largest_of, outputs.values()))
@@ -177,17 +197,23 @@ def _with_noise(
     instruments = choose_instruments({name: bench.targets[name] for name in outputs})
 
     def ask(seeds: Sequence[Seed]) -> list[dict[str, Outputs]]:
-        moves = [_moved(bench, done.exercise, instruments, seed, whole) for seed in seeds]
-        return [moved.outputs(part) for moved in moves]
+        new = [seed for seed in seeds if (seed, whole) not in done.moved]
+        moves = [_moved(bench, done.exercise, instruments, seed, whole) for seed in new]
+        for seed, moved in zip(new, do_each(bench, moves, instruments), strict=True):
+            done.moved[seed, whole] = moved
+        return [done.moved[seed, whole].outputs(part) for seed in seeds]
 
-    return measured(rounding, outputs, ask, {name: outputs[name] for name in instruments})
+    # A whole model is looked into where that does not explain it.
+    rounds = (PROBES,) if whole else (PROBES, MORE_PROBES)
+    plain = {name: outputs[name] for name in instruments}
+    return measured(rounding, outputs, ask, plain, rounds)
 
 
 def _moved(
     bench: Bench, exercise: Exercise, names: Sequence[str], seed: Seed, whole: bool
-) -> Exercised:
+) -> Exercise:
     moved = exercise.changed(lambda array: nudged(array, seed))
     quick = all(bench.targets[name].is_eager for name in names)  # others would compile it anew
     if whole and quick and isinstance(moved, Pull):
         moved = replace(moved, jitter=seed)
-    return do(bench, moved, names)
+    return moved

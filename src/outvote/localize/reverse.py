@@ -9,14 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from outvote.bench.bench import Bench
-from outvote.bench.exercise import Exercised, do
+from outvote.bench.exercise import Exercised, do, exercised
 from outvote.core.arrays import Array
 from outvote.core.cuts import one_layer
-from outvote.core.exercises import Pull
+from outvote.core.exercises import Exercise, Pull
 from outvote.core.model import Layer, Model, Ref
 from outvote.core.outputs import Outputs
 from outvote.core.protocol import CloseSession, OpenSession, StepLayer
@@ -24,16 +25,20 @@ from outvote.core.states import State
 from outvote.core.target import Run
 from outvote.core.train_protocol import PulledBack
 from outvote.localize.introduction import Introduction, deviation, introduction
+from outvote.run.pool import Ask
+from outvote.run.settle import settled
 
 Cotangents = dict[Ref, Array]
 
 
+_AHEAD = 32 << 20  # bytes of gradients by which one target is ahead of the others
+
+
 @dataclass(frozen=True)
 class ReverseStep:
-    """One layer: alone on every target, and what each has in its own chain."""
+    """One layer, and what each target has in its own chain."""
 
     layer: Layer
-    alone: Exercised
     own: Mapping[str, Outputs]
 
 
@@ -79,32 +84,100 @@ def pull_of(
     )
 
 
-def reverse_steps(
-    bench: Bench,
-    model: Model,
-    held: Mapping[str, Sequence[State]],
-    seeds: Mapping[str, Array],
-    reference: str,
-) -> Iterator[ReverseStep]:
-    """All layers that a gradient comes to. `seeds`: of the first output, by target."""
-    end = model.outputs[0]
-    chains: dict[str, Cotangents] = {name: {end: seed} for name, seed in seeds.items()}
-    for layer in reversed(model.layers):
-        pull = pull_of(model, layer, held, chains[reference])
+@dataclass
+class Chain:
+    """The gradients of one target, each layer given what the one behind it has made of its own."""
+
+    bench: Bench
+    model: Model
+    held: Mapping[str, Sequence[State]]
+    name: str
+    cotangents: Cotangents
+
+    def step(self, layer: Layer, penalty: bool = False) -> Exercised | None:
+        """The next layer, from the last one on; None where no gradient comes to it."""
+        pull = pull_of(self.model, layer, self.held, self.cotangents)
         if pull is None:
+            return None
+        done = do(self.bench, replace(pull, penalty=penalty), [self.name])
+        if self.name in done.replies:
+            _pass_on(self.cotangents, layer, done.replies[self.name])
+        return done
+
+
+def alone_steps(chain: Chain, names: Sequence[str]) -> Iterator[tuple[Layer, Exercised]]:
+    """All layers that a gradient of the chain comes to, each alone on every target.
+
+    The target of the chain goes ahead by some layers, and the others take them one after the
+    other. A target that fails a layer is left out from there on.
+    """
+    left = [name for name in names if name != chain.name]
+    for taken in _stretches(chain):
+        found = _follow(chain.bench, left, [done.exercise for _, done in taken])
+        for place, (layer, own) in enumerate(taken):
+            runs = {name: runs[place] for name, runs in found.items() if place < len(runs)}
+            others = exercised(own.exercise, runs)
+            replies = {**own.replies, **others.replies}
+            given = {name: replies[name] for name in names if name in replies}
+            yield layer, Exercised(own.exercise, given, {**own.failures, **others.failures})
+            left = [name for name in left if name in others.replies]
+
+
+def _stretches(chain: Chain) -> Iterator[list[tuple[Layer, Exercised]]]:
+    """Layers that its target has done, as many at a time as little is held of."""
+    taken: list[tuple[Layer, Exercised]] = []
+    size = 0
+    for layer in reversed(chain.model.layers):
+        done = chain.step(layer)
+        if done is None:
             continue
-        alone = do(bench, pull, list(chains))
+        taken.append((layer, done))
+        size += sum(_size(reply) for reply in done.replies.values())
+        if size > _AHEAD or not done.replies:
+            yield taken
+            taken, size = [], 0
+        if not done.replies:
+            return
+    if taken:
+        yield taken
+
+
+def _size(reply: PulledBack) -> int:
+    return sum(leaf.array.nbytes for leaf in reply.gradients if leaf.array is not None)
+
+
+def _follow(
+    bench: Bench, names: Sequence[str], exercises: Sequence[Exercise]
+) -> dict[str, list[Run[Any]]]:
+    """What each makes of them; the first that it fails is its last."""
+    requests = [exercise.request(bench.pool.blobs) for exercise in exercises]
+    bench.runs += len(requests)
+
+    def talk(name: str, ask: Ask) -> list[Run[Any]]:
+        runs: list[Run[Any]] = []
+        for request in requests:
+            runs.append(settled(ask, request, ask(request)))
+            if not runs[-1].ok:
+                break
+        return runs
+
+    return bench.pool.talk_to_each(names, talk)
+
+
+def reverse_steps(chains: Mapping[str, Chain], reference: str) -> Iterator[ReverseStep]:
+    """What each target has in its own chain, layer by layer, for a map."""
+    running = dict(chains)
+    for layer in reversed(chains[reference].model.layers):
         own = {}
-        for name in [name for name in chains if name in alone.replies]:
-            mine = pull_of(model, layer, held, chains[name])
-            done = alone if name == reference or mine is None else do(bench, mine, [name])
-            if name in done.replies:
+        for name, chain in chains.items():
+            done = chain.step(layer) if name in running else None
+            if done is not None and name in done.replies:
                 own[name] = done.outputs("gradient")[name]
-                _pass_on(chains[name], layer, done.replies[name])
-        for name in [name for name in chains if name not in own]:
-            del chains[name]  # it failed: no more is heard of it
-        yield ReverseStep(layer, alone, own)
-        if reference not in chains:
+            elif done is not None:
+                del running[name]  # it failed: no more is heard of it
+        if own:
+            yield ReverseStep(layer, own)
+        if reference not in running:
             return
 
 

@@ -6,7 +6,7 @@ so that each is accused of its own deeds only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,16 +29,19 @@ from outvote.core.train_protocol import Named
 from outvote.findings.finding import Finding
 from outvote.judge.compare import distance
 from outvote.judge.observation import Observation
+from outvote.localize.composed import is_composed
 from outvote.localize.isolated import Fault
 from outvote.localize.layers import Localization
 from outvote.localize.reverse import (
-    ReverseStep,
+    Chain,
+    alone_steps,
     hidden_of,
     pull_of,
     reverse_map,
     reverse_steps,
 )
 from outvote.triage.stage_feature import feature_of
+from outvote.triage.stage_inquiry import WholeModel
 from outvote.triage.stage_teller import StagePlace, StageTeller
 
 _FACTORS = (1.0, -0.5, 0.25)  # of the gradients that an optimiser is fed with, in turn
@@ -157,8 +160,7 @@ class LessonCheck:
         else:
             if "forward" in apart or self.every_layer:
                 self._forward(held)
-            self._loss_alone(held)
-            self._reverse(held, reference)
+            self._reverse(held, reference, self._loss_alone(held))
             self._penalties(held)
         if len(self.trained.findings) == before:
             for part in apart:
@@ -189,58 +191,59 @@ class LessonCheck:
             found = Pull(model, tuple(arrays))
         return replace(found, **more)
 
-    def _loss_alone(self, held: dict[str, tuple[State, ...]]) -> None:
+    def _loss_alone(self, held: dict[str, tuple[State, ...]]) -> Exercised:
         done = do(self.bench, self._loss_pull(held), self.names)
         kind = str(self.loss["class_name"])
         for part, what in (("value", "the loss"), ("gradient", "the gradient of the loss")):
             seen = self._compare(done, part, "loss")
             if seen.kind is not None:
                 self._tell(done, part, seen, "loss", f"{what} {kind}", None)
+        return done
 
     def _loss_pull(self, held: dict[str, tuple[State, ...]]) -> Pull:
         end = self.model.outputs[0]
         state = held[end.producer][end.index]
         return loss_pull(self.model.dialect, state.array, state.dtype, self.loss, self.truth)
 
-    def _reverse(self, held: dict[str, tuple[State, ...]], reference: str) -> None:
-        done = do(self.bench, self._loss_pull(held), self.names)
+    def _reverse(self, held: dict[str, tuple[State, ...]], reference: str, loss: Exercised) -> None:
+        """Every layer alone; where one differs, the map of whole chains shows how far it comes."""
         seeds = {
             name: reply.gradients[0].array
-            for name, reply in done.replies.items()
+            for name, reply in loss.replies.items()
             if reply.gradients and reply.gradients[0].array is not None
         }
         if reference not in seeds:
             return
-        steps, faults, found = [], [], []
-        for step in reverse_steps(self.bench, self.model, held, seeds, reference):
-            steps.append(step)
+        faults, found = [], []
+        alone: dict[str, dict[str, float]] = {n: {} for n in seeds if n != reference}
+        for layer, done in alone_steps(self._chain(held, seeds, reference), list(seeds)):
+            given = done.outputs("gradient")
+            for name in given.keys() & alone.keys() if reference in given else ():
+                alone[name][layer.name] = distance(given[reference], given[name])
             for part in ("gradient", "statistics"):
-                seen = self._compare(step.alone, part, part, kind=step.layer.kind)
+                seen = self._compare(done, part, part, kind=layer.kind)
                 if seen.kind is None:
                     continue
-                where = f"the {part} of {_place(step.layer)}"
-                finding = self._tell(step.alone, part, seen, part, where, step.layer)
-                faults.append(_fault(step.layer, seen))
+                where = f"the {part} of {_place(layer)}"
+                finding = self._tell(done, part, seen, part, where, layer)
+                faults.append(_fault(layer, seen))
                 if finding is not None:
                     found.append(finding)
-        located = self._map(steps, faults, reference)
+        if not found:
+            return
+        chains = {name: self._chain(held, seeds, name) for name in seeds}
+        chained = reverse_map(self.model, reference, list(reverse_steps(chains, reference)))
+        located = Localization(
+            reference, chained.introductions, alone, {}, {}, tuple(faults), back=True
+        )
         self.trained.findings = [
             f.but(localization=located) if f in found else f for f in self.trained.findings
         ]
 
-    def _map(
-        self, steps: Sequence[ReverseStep], faults: Sequence[Fault], reference: str
-    ) -> Localization:
-        chained = reverse_map(self.model, reference, steps)
-        alone: dict[str, dict[str, float]] = {name: {} for name in chained.introductions}
-        for step in steps:
-            given = step.alone.outputs("gradient")
-            for name in alone:
-                if name in given and reference in given:
-                    alone[name][step.layer.name] = distance(given[reference], given[name])
-        return Localization(
-            reference, chained.introductions, alone, {}, {}, tuple(faults), back=True
-        )
+    def _chain(
+        self, held: dict[str, tuple[State, ...]], seeds: Mapping[str, Array], name: str
+    ) -> Chain:
+        return Chain(self.bench, self.model, held, name, {self.model.outputs[0]: seeds[name]})
 
     def _penalties(self, held: dict[str, tuple[State, ...]]) -> None:
         for layer in self.model.layers:
@@ -259,6 +262,9 @@ class LessonCheck:
         stage = {"value": "loss"}.get(part, part)
         place = f"the {stage} of the whole model"
         return self._tell(done, part, self.whole[part], stage, place, None, whole=True)
+
+    def _whole_of(self, done: Exercised) -> WholeModel:
+        return WholeModel(lambda: is_composed(self.bench, done, self._wing.is_regularised))
 
     # What is made of the gradients.
 
@@ -333,7 +339,8 @@ class LessonCheck:
         """The finding of a stage; None where its cause is told already."""
         teller = StageTeller(self.bench, self.model.dialect, self.minimise)
         subject = layer.kind if layer else place.split()[-1]
-        finding = teller.finding(done, part, seen, StagePlace(stage, place, subject, layer), whole)
+        where = StagePlace(stage, place, subject, layer)
+        finding = teller.finding(done, part, seen, where, self._whole_of(done) if whole else None)
         if any(known.fingerprint == finding.fingerprint for known in self.trained.findings):
             return None
         self.trained.findings.append(finding)

@@ -7,7 +7,7 @@ differences in float64, which need no library's gradient at all. A vote decides 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -19,7 +19,7 @@ from outvote.bench.reader import choose_reference
 from outvote.bench.slopes import Element, slopes_at
 from outvote.core.arrays import Array
 from outvote.core.dialect import dialect
-from outvote.core.exercises import Pull, Update, leaf_name
+from outvote.core.exercises import Drill, Pull, Update, leaf_name
 from outvote.core.outputs import Outputs
 from outvote.core.target import Run
 from outvote.judge.observation import Observation
@@ -31,6 +31,14 @@ from outvote.judge.vote import vote
 _LEAVES, _EACH = 3, 4  # elements of so many arrays are held against central differences
 
 
+@dataclass(frozen=True)
+class WholeModel:
+    """None of whose stages differs alone. `is_composed`: asks whether each target's gradients are
+    what those of its own layers come to."""
+
+    is_composed: Callable[[], bool] = lambda: False
+
+
 @dataclass
 class StageInquiry:
     """The questions that the rows ask about one part of one exercise."""
@@ -40,7 +48,7 @@ class StageInquiry:
     part: str
     seen: Observation
     kind: str | None = None  # of the layer, whose kernels may be another library's
-    whole: bool = False  # of a whole model, none of whose stages differs alone
+    whole: WholeModel | None = None
 
     @property
     def failed(self) -> bool:
@@ -210,13 +218,13 @@ class StageInquiry:
 
         In float64, where rounding near the borders at which others clip hides nothing.
         """
-        pull = self.done.exercise
-        if not isinstance(pull, Pull) or pull.loss is None or not pull.model.layers:
+        asked = self.done.exercise
+        if not isinstance(asked, Pull | Drill) or asked.loss is None or not asked.model.layers:
             return ()
-        passed = dialect(pull.model.dialect).lesson.passed_on(pull.model)
+        passed = dialect(asked.model.dialect).lesson.passed_on(asked.model)
         if passed is None or self.failed:
             return ()
-        between = do_wide(self.bench, replace(pull, model=passed), list(self.wide))
+        between = do_wide(self.bench, replace(asked, model=passed), list(self.wide))
         after, rounding = between.outputs(self.part), self.seen.rounding
         told = {n: replace(o, dtypes=self.seen.outputs[n].dtypes) for n, o in after.items()}
         if len(told) < 2 or not all(gap.explained for gap in rounding.gaps(told).values()):
@@ -361,8 +369,19 @@ class StageInquiry:
     @property
     def adds_up(self) -> bool:
         """Whether rounding of many layers may come to as much."""
-        numbers = self.seen.kind == "inconsistency"
-        return self.whole and numbers and self.seen.gap.times < LOST_DIGITS
+        return self._is_of_numbers and self.seen.gap.times < LOST_DIGITS
+
+    @cached_property
+    def passed_on(self) -> bool:
+        """Whether rounding of earlier layers, passed on by later ones, is all that is left."""
+        if self.whole is None or self.part != "gradient" or not self._is_of_numbers:
+            return False
+        return self.whole.is_composed()
+
+    @property
+    def _is_of_numbers(self) -> bool:
+        """Of a whole model, and nobody fails or gives another shape."""
+        return self.whole is not None and self.seen.kind == "inconsistency"
 
     @property
     def all_wrong(self) -> bool:

@@ -11,7 +11,7 @@ from outvote.core.exercises import Exercise
 from outvote.core.model import Layer
 from outvote.findings.finding import Finding, Stage, cause_of, title_at
 from outvote.judge.observation import Observation
-from outvote.triage.stage_inquiry import StageInquiry
+from outvote.triage.stage_inquiry import StageInquiry, WholeModel
 from outvote.triage.stage_smaller import smaller
 from outvote.triage.stage_verdict import StageVerdict, decide_stage
 
@@ -39,10 +39,15 @@ class StageTeller:
     minimise: bool = True
 
     def finding(
-        self, done: Exercised, part: str, seen: Observation, place: StagePlace, whole: bool = False
+        self,
+        done: Exercised,
+        part: str,
+        seen: Observation,
+        place: StagePlace,
+        whole: WholeModel | None = None,
     ) -> Finding:
         verdict = decide_stage(StageInquiry(self.bench, done, part, seen, place.kind, whole))
-        if verdict.triage != "precision" and self.minimise and not whole:
+        if verdict.triage != "precision" and self.minimise and whole is None:
             done, seen, verdict = self._small(done, part, seen, place.kind, verdict)
         accused = verdict.wrong[0] if verdict.wrong else None
         far = seen.distance if math.isfinite(seen.distance) else None

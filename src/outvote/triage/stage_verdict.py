@@ -35,7 +35,7 @@ def decide_stage(asked: StageInquiry) -> StageVerdict:
     row = first(STAGE_ROWS, asked)
     wrong = tuple(dict.fromkeys(row.accused(asked)))
     reason = sentence(row, Words(asked, _WORDS))
-    if asked.failed or asked.seen.kind == "shape":
+    if asked.failed or asked.seen.kind == "shape" or asked.adds_up or asked.passed_on:
         return StageVerdict(row.triage, wrong, reason, row.name)
     right = asked.right_in_float64
     source = f"{_listed(right)} in float64" if right else ""
@@ -151,6 +151,15 @@ STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
         lambda q: q.adds_up,
         "precision",
         "No stage alone differs: small differences of single layers add up.",
+    ),
+    DecisionRow(
+        "stage-passed-on",
+        "of a whole model, none of whose stages differs alone, each target's gradients are what "
+        "those of its own layers come to",
+        lambda q: q.passed_on,
+        "precision",
+        "No stage alone differs, and each target's gradients are what those of its own layers come "
+        "to: rounding that earlier layers pass on moves numbers over kinks of later ones.",
     ),
     DecisionRow(
         "loss-of-logits",

@@ -150,9 +150,21 @@ def _update_lines(update: Update, stage: Stage, place: int, arrays: ScriptArrays
         "for gradients in [",
         *told,
         "]:",
-        "    optimizer.apply([tensor(place, g) for place, g in enumerate(gradients)], w)",
+        "    given = [tensor(place, g) for place, g in enumerate(gradients)]",
+        *(_BY_VALUES if update.optimizer["class_name"] in _KNOW_VALUES else _APPLIED),
         f"y = np.array(keras.ops.convert_to_numpy({found}))",
     ]
+
+
+_APPLIED = ("    optimizer.apply(given, w)",)
+_KNOW_VALUES = frozenset({"LossScaleOptimizer"})  # with JAX they have no other way
+_BY_VALUES = (
+    '    if keras.backend.backend() == "jax":',
+    "        before = [[v.value for v in some] for some in (optimizer.variables, w)]",
+    "        learned, own = optimizer.stateless_apply(before[0], given, before[1])",
+    "        for v, value in zip([*w, *optimizer.variables], [*learned, *own]): v.assign(value)",
+    "    else: optimizer.apply(given, w)",
+)
 
 
 def _rows_lines(number: int, rows: str) -> list[str]:

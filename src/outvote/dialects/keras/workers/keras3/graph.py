@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -190,8 +191,9 @@ class Graph:
         given = [states[ref.producer][ref.index] for ref in layer.refs()]
         if layer.name not in self._made:
             with _masks_stay(given):
-                self._keep(layer, lambda new: new(*args, **kwargs))
+                self._keep(layer, lambda new: new(*args, **asked_for(new, kwargs)))
         made, memory = self._made[layer.name]
+        kwargs = asked_for(made, kwargs)
         memory.clear(_batch(layer, states))
         learns = self._learning or not kwargs.get("training")
         with _masks_stay(given), nullcontext() if learns else _statistics_stay(made):
@@ -349,6 +351,13 @@ def jittered(tensor: Tensor, seed: int) -> Tensor:
     if mask is not None:
         set_mask(moved, mask)
     return moved
+
+
+def asked_for(made: Any, kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Without the mask of what is read, which a layer alone is told, where it asks for none."""
+    asks = inspect.signature(getattr(made, "call", made)).parameters.values()
+    takes = any(p.name == "mask" or p.kind is inspect.Parameter.VAR_KEYWORD for p in asks)
+    return {key: value for key, value in kwargs.items() if takes or key != "mask"}
 
 
 @contextmanager

@@ -16,7 +16,13 @@ from outvote.core.protocol import (
     RebuiltLayer,
     TellDefaults,
 )
-from outvote.dialects.keras.workers.keras3.graph import Graph, Workshop, spec_of, zeros_for_weights
+from outvote.dialects.keras.workers.keras3.graph import (
+    Graph,
+    Workshop,
+    asked_for,
+    spec_of,
+    zeros_for_weights,
+)
 from outvote.worker.main import Context
 
 
@@ -35,7 +41,7 @@ def rebuild(context: Context, request: RebuildLayers) -> LayersRebuilt:
         with zeros_for_weights():
             made = workshop.revive({**spec_of(layer), "build_config": None})
             args, kwargs = graph.filled(layer, states)
-            states[layer.name] = list(tree.flatten(made(*args, **kwargs)))
+            states[layer.name] = list(tree.flatten(made(*args, **asked_for(made, kwargs))))
         told.append(
             RebuiltLayer(
                 keras.saving.serialize_keras_object(made)["config"],

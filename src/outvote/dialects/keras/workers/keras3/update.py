@@ -42,7 +42,10 @@ def apply_gradients(
     sparse = list(request.rows) or [None] * len(weights)
 
     def update(given: Sequence[Any]) -> None:
-        optimizer.apply(list(given), variables)
+        if getattr(backend, "updates_by_values", False) and _knows_values(optimizer):
+            _applied_by_values(optimizer, given, variables)
+        else:
+            optimizer.apply(list(given), variables)
 
     run = backend.updated(update, lambda: [*variables, *optimizer.variables], mode)
     context.begin(len(request.gradients))
@@ -62,6 +65,22 @@ def apply_gradients(
         for place, variable in enumerate(optimizer.variables)
     )
     return GradientsApplied(weights=tuple(after), memory=memory)
+
+
+def _knows_values(optimizer: Any) -> bool:
+    """Whether it has a `stateless_apply` of its own: with JAX there is no other way then.
+
+    Such is LossScaleOptimizer, which assigns inside a condition otherwise.
+    """
+    return type(optimizer).stateless_apply is not keras.optimizers.Optimizer.stateless_apply
+
+
+def _applied_by_values(optimizer: Any, given: Sequence[Any], variables: Sequence[Any]) -> None:
+    """As Keras' own trainer does with JAX: values go in and come out."""
+    values = [[variable.value for variable in some] for some in (optimizer.variables, variables)]
+    learned, own = optimizer.stateless_apply(values[0], list(given), values[1])
+    for variable, value in zip([*variables, *optimizer.variables], [*learned, *own], strict=True):
+        variable.assign(value)
 
 
 def _variable(place: int, value: Array, constraint: Named | None) -> Any:

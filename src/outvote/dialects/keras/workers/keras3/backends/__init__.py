@@ -9,7 +9,8 @@ A backend with automatic differentiation also offers `differentiate(objective, v
 `quick`, a compiler for many passes over batches of any size, and `fixed_shapes`, whether it
 compiles anew for every size of a batch. `outvote explore` needs them. For training there are
 `backward(objective, variables, mode)`, gradients by inputs and variables as a mode finds them, and
-`updated(update, variables, mode)`, an update of variables in that mode. One that compiles op by op
+`updated(update, variables, mode)`, an update of variables in that mode; `updates_by_values` where
+Keras' trainer has optimisers give new values instead of assigning them. One that compiles op by op
 offers `hear_of_compiled(told)`, which calls `told` for every piece of code.
 """
 

@@ -253,6 +253,7 @@ def updated(
     return program
 
 
+updates_by_values = True
 quick = jit
 fixed_shapes = True
 modes = {"eager": eager, "jit": jit, "cuda": eager, "cuda-highest": eager, "predict": jit}
