@@ -7,8 +7,9 @@ come to much: where it moves a number over a kink, such as 0 of a ReLU, a slope 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
@@ -16,11 +17,13 @@ from outvote.bench.bench import Bench
 from outvote.bench.exercise import Exercised, do, rounding_of
 from outvote.core.arrays import Array
 from outvote.core.exercises import Pull, loss_pull
-from outvote.core.model import Layer, Ref
+from outvote.core.model import Layer, Model, Ref
 from outvote.core.outputs import Outputs
+from outvote.core.states import State
 from outvote.core.train_protocol import Leaf
-from outvote.localize.reverse import Chain, hidden_of
+from outvote.localize.reverse import Chain, hidden_of, pull_of
 
+States = tuple[State, ...]
 Place = tuple[str, int]  # of a leaf: its layer, empty for inputs, and its place there
 
 
@@ -49,6 +52,8 @@ def _composed(
     held, failed = hidden_of(bench, model, whole.inputs, name)
     if failed is not None or whole.loss is None or whole.truth is None:
         return None
+    for layer in model.layers:
+        held[layer.name] = _as_differentiated(bench, model, layer, held, name)
     end = model.outputs[0]
     state = held[end.producer][end.index]
     given = model.dialect, state.array, state.dtype, whole.loss, whole.truth, whole.sample_weight
@@ -71,6 +76,24 @@ def _composed(
         if Ref(item.name) in chain.cotangents:
             found["", place] = chain.cotangents[Ref(item.name)]
     return found
+
+
+def _as_differentiated(
+    bench: Bench, model: Model, layer: Layer, held: Mapping[str, States], name: str
+) -> States:
+    """What a layer gives where it is differentiated: some libraries fuse other operations then."""
+    states = held[layer.name]
+    ones = {
+        Ref(layer.name, place): np.ones_like(state.array)
+        for place, state in enumerate(states)
+        if state.array.dtype.kind == "f"
+    }
+    pull = pull_of(model, layer, held, ones)
+    reply = do(bench, pull, [name]).replies.get(name) if pull is not None else None
+    if reply is None:
+        return states
+    given = zip(states, reply.outputs.arrays, strict=True)
+    return tuple(replace(state, array=array) for state, array in given)
 
 
 def _in_order(
