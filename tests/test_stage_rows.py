@@ -5,7 +5,7 @@ A desk stands for the pool: it computes a function of NumPy, and every target's 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
@@ -77,6 +77,10 @@ class Desk:
 
     def ask_all(self, names: Iterable[str], request: Any, *more: Any) -> dict[str, Run]:
         return {name: self.ask(name, request) for name in names}
+
+    def ask_each(self, names: Iterable[str], requests: Sequence[Any]) -> list[dict[str, Run]]:
+        wanted = list(names)
+        return [self.ask_all(wanted, request) for request in requests]
 
     def ask(self, name: str, request: PullBack | ApplyGradients) -> Run:
         if name in self.failing:

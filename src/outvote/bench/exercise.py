@@ -147,15 +147,13 @@ def _with_terms(bench: Bench, done: Exercised, rounding: Rounding) -> Rounding:
     """The floors of a case that is zero as a whole: what is left of its terms is rounding.
 
     In float64 that shrinks as the last place does, and so tells how large the terms are that
-    cancel; a gradient that is not zero stays as it is. Who compiles is not asked where others can
-    tell: float64 would be compiled anew.
+    cancel; a gradient that is not zero stays as it is.
     """
     outputs = done.outputs("gradient")
     wide = wide_of(bench, done.exercise)
     able = [name for name in outputs if bench.targets[name].can("float64")]
-    quick = choose_instruments({name: bench.targets[name] for name in able})
     moved = [wide.changed(partial(nudged, seed=seed)) for seed in (None, *PROBES)]
-    runs = do_each(bench, moved, quick, exact=True)
+    runs = do_each(bench, moved, able, exact=True)
     found = [outs for run in runs for outs in run.outputs("gradient").values()]
     left = max((_largest_of(outs) for outs in found), default=0.0)
     given = max(map(_largest_of, outputs.values()))

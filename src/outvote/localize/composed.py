@@ -21,7 +21,7 @@ from outvote.core.model import Layer, Model, Ref
 from outvote.core.outputs import Outputs
 from outvote.core.states import State
 from outvote.core.train_protocol import Leaf
-from outvote.localize.reverse import Chain, hidden_of, pull_of
+from outvote.localize.reverse import GradientChain, hidden_of, pull_of
 
 States = tuple[State, ...]
 Place = tuple[str, int]  # of a leaf: its layer, empty for inputs, and its place there
@@ -60,7 +60,7 @@ def _composed(
     loss = do(bench, loss_pull(*given), [name]).replies.get(name)
     if loss is None or not loss.gradients or loss.gradients[0].array is None:
         return None
-    chain = Chain(bench, model, held, name, {end: loss.gradients[0].array})
+    chain = GradientChain(bench, model, held, name, {end: loss.gradients[0].array})
     found: dict[Place, Array] = {}
     for layer in reversed(model.layers):
         done = chain.step(layer, whole.penalty and is_regularised(layer) and layer.shares is None)

@@ -85,7 +85,7 @@ def pull_of(
 
 
 @dataclass
-class Chain:
+class GradientChain:
     """The gradients of one target, each layer given what the one behind it has made of its own."""
 
     bench: Bench
@@ -105,7 +105,7 @@ class Chain:
         return done
 
 
-def alone_steps(chain: Chain, names: Sequence[str]) -> Iterator[tuple[Layer, Exercised]]:
+def alone_steps(chain: GradientChain, names: Sequence[str]) -> Iterator[tuple[Layer, Exercised]]:
     """All layers that a gradient of the chain comes to, each alone on every target.
 
     The target of the chain goes ahead by some layers, and the others take them one after the
@@ -123,7 +123,7 @@ def alone_steps(chain: Chain, names: Sequence[str]) -> Iterator[tuple[Layer, Exe
             left = [name for name in left if name in others.replies]
 
 
-def _stretches(chain: Chain) -> Iterator[list[tuple[Layer, Exercised]]]:
+def _stretches(chain: GradientChain) -> Iterator[list[tuple[Layer, Exercised]]]:
     """Layers that its target has done, as many at a time as little is held of."""
     taken: list[tuple[Layer, Exercised]] = []
     size = 0
@@ -164,7 +164,7 @@ def _follow(
     return bench.pool.talk_to_each(names, talk)
 
 
-def reverse_steps(chains: Mapping[str, Chain], reference: str) -> Iterator[ReverseStep]:
+def reverse_steps(chains: Mapping[str, GradientChain], reference: str) -> Iterator[ReverseStep]:
     """What each target has in its own chain, layer by layer, for a map."""
     running = dict(chains)
     for layer in reversed(chains[reference].model.layers):

@@ -33,7 +33,7 @@ from outvote.localize.composed import is_composed
 from outvote.localize.isolated import Fault
 from outvote.localize.layers import Localization
 from outvote.localize.reverse import (
-    Chain,
+    GradientChain,
     alone_steps,
     hidden_of,
     pull_of,
@@ -242,8 +242,10 @@ class LessonCheck:
 
     def _chain(
         self, held: dict[str, tuple[State, ...]], seeds: Mapping[str, Array], name: str
-    ) -> Chain:
-        return Chain(self.bench, self.model, held, name, {self.model.outputs[0]: seeds[name]})
+    ) -> GradientChain:
+        return GradientChain(
+            self.bench, self.model, held, name, {self.model.outputs[0]: seeds[name]}
+        )
 
     def _penalties(self, held: dict[str, tuple[State, ...]]) -> None:
         for layer in self.model.layers:
