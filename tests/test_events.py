@@ -26,7 +26,7 @@ from outvote.run.watch import silent
 from outvote.store import facts
 from outvote.store.store import FILE, Store
 from test_bisect import RELEASES, Index
-from test_result_schema import CHECK, FUZZ, TOML
+from test_result_schema import ALIKE, CHECK, FUZZ, TOML
 
 SOME: list[events.Event] = [
     Started("check", {"fail_on": "any"}),
@@ -161,7 +161,7 @@ def test_a_check_tells_what_happens_and_is_rebuilt(run: Run, tmp_path: Path) -> 
 def test_a_campaign_tells_what_happens_and_is_rebuilt_with_its_rival(
     run: Run, tmp_path: Path
 ) -> None:
-    before = run(*FUZZ, "a,b,odd", "--budget", "16", "--compare", "random", "--minimise", "0")
+    before = run(*FUZZ, "a,b,odd", "--budget", "16", *ALIKE)
     told = kinds(Path("out"))
     assert told.count("target up") == 3
     assert told.count("mutants tested") > 1

@@ -327,7 +327,7 @@ def test_ctrl_c_while_findings_are_confirmed_keeps_them_and_writes_the_reports(
 ) -> None:
     interrupted = []
 
-    def stop(self: Investigator, times: int, chosen: object) -> list[Finding]:
+    def stop(self: Investigator, times: int, *chosen: object) -> list[Finding]:
         interrupted.append(times)
         signal.raise_signal(signal.SIGINT)
         return []
