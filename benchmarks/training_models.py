@@ -30,6 +30,7 @@ from outvote.run.local import LocalPool
 from trained_models import DATA
 
 TARGETS = tuple(BUILT_IN[name] for name in ("tensorflow", "jax", "torch"))
+SMALLEST = {"Xception": 71, "InceptionV3": 75, "InceptionResNetV2": 75}  # pictures they take
 ONE_STEP = Lesson({"class_name": "Adam"}, steps=1)
 Case = tuple[str, Path, Any]
 
@@ -42,7 +43,8 @@ def cases(options: argparse.Namespace, folder: Path) -> Iterator[Case]:
             model, data = zoo.seed_file(name)
             yield name, model, data
     for name in options.applications:
-        yield name, build(name, folder), None
+        size = max(options.size, SMALLEST.get(name, 0))
+        yield name, build(name, folder, size), None
     if options.data:
         for path in sorted((options.data / "models").glob("*.keras")):
             file, prepare = next(v for k, v in DATA.items() if path.name.startswith(k))
@@ -60,6 +62,7 @@ def main() -> None:
     parser.add_argument("--zoo", default="tiny", help="models or groups of the zoo, with commas")
     parser.add_argument("--applications", nargs="*", default=[], choices=NAMES, metavar="NAME")
     parser.add_argument("--data", type=Path, help="a folder with models/*.keras and their data")
+    parser.add_argument("--size", type=int, default=96, help="of pictures, if it can (%(default)s)")
     parser.add_argument("--count", type=int, default=4)
     options = parser.parse_args()
     told: Counter[str] = Counter()
@@ -77,7 +80,8 @@ def main() -> None:
                 continue
             assert checked.trained is not None
             stages = checked.trained.stages
-            far = max(seen.distance for seen in stages if seen.stage == "gradient")
+            apart = [seen.distance for seen in stages if seen.stage == "gradient"]
+            far = max(apart, default=float("nan"))  # where no stage got that far
             found = [f for f in checked.findings if f.stage is not None]
             told.update(f.triage for f in found)
             told["models"] += 1

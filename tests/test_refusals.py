@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from conftest import fake
 from outvote.cli import main
 from outvote.commands.check.checked import Checked
 from outvote.commands.check.job import Job
+from outvote.commands.check.result import check_result
 from outvote.commands.check.run import run_check
 from outvote.core.errors import UsageError
 
@@ -96,6 +98,12 @@ def test_an_empty_batch_that_all_accept_is_consistent_and_says_what_that_means(
     assert found.warnings == [
         "the batch is empty: only errors, shapes and types were compared, no values"
     ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # NumPy's own, of a mean of nothing, is none for users
+        told = check_result(found)
+    means = [metric["mean"] for pair in told["comparisons"] for metric in pair["metrics"]]
+    assert means, "nothing was compared"
+    assert set(means) == {None}
 
 
 def test_other_shapes_of_an_empty_batch_are_found(fake_model: Path) -> None:

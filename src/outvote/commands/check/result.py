@@ -143,7 +143,7 @@ def _comparison(pair: Comparison, case: Case, checked: Checked) -> dict[str, Any
                 "output": m.output,
                 "threshold": m.threshold,
                 "maximum": number(m.maximum),
-                "mean": number(float(m.distances.mean())),
+                "mean": number(float(m.distances.mean())) if m.distances.size else None,
                 "triggering": len(m.triggering),
                 "inconsistent": m.inconsistent,
                 "pattern": {"bins": list(m.pattern.bins), "counts": list(m.pattern.counts)},
