@@ -38,7 +38,7 @@ def go_on(book: Diary, store: Store, numbers: range) -> None:
     """Some of what is asked for does not apply, some is not told yet, some joins."""
     rng = np.random.default_rng(numbers.start)
     for number in numbers:
-        choice = book.strategy.ask()
+        choice, _ = book.ask()
         birth = Birth(number, choice.parent, choice.rule, 0)
         book.asked(choice, birth)
         if number % 5 == 0:

@@ -131,25 +131,27 @@ def test_a_finding_of_a_sitting_that_was_stopped_is_confirmed_by_the_next(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("times", [1, 2])
 def test_findings_that_time_was_too_short_to_confirm_are_confirmed_by_the_next_sitting(
-    fake_model: Path, fake_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    times: int, fake_model: Path, fake_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lies = {"bad": "lie:Rescaling", "worse": "lie:ReLU"}
     targets = (fake("a"), fake("b"), *(fake(name, lie) for name, lie in lies.items()))
     seeds = (SeedFile("seed", fake_model, fake_data),)
-    job = FuzzJob(seeds, targets, budget=Budget(mutants=80, seconds=600.0), inputs=8, confirm=1)
+    budget = Budget(mutants=80, seconds=600.0)
+    job = FuzzJob(seeds, targets, budget=budget, inputs=8, confirm=times)
 
     def shown(result: dict[str, Any]) -> list[int | None]:
         return [finding["evidence"]["shown_again"] for finding in result["findings"]]
 
     monkeypatch.setattr(docket, "SEARCHING", 1.0)
     first = shown(start(job, tmp_path))
-    assert sorted(first, key=str) == [1, *[None] * (len(first) - 1)]
+    assert sorted(first, key=str) == [times, *[None] * (len(first) - 1)]
     assert len(first) > 1
     monkeypatch.undo()
     known = {target.name: target for target in targets}
     more = resume(tmp_path, known, changes={"budget": Budget(mutants=80)})
-    assert shown(more) == [1] * len(first)
+    assert shown(more) == [times] * len(first)
 
 
 def test_looks_and_confirming_leave_most_of_the_time_to_new_cases(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def test_kernels_may_be_larger_than_what_they_are_laid_on_where_that_is_not_know
         too_large = any(size > n for size, n in zip(sizes, inner, strict=True))
         if layer.config.get("padding") != "same" and 0 not in place:
             larger[None in known[1:]] += too_large
-    assert larger[True]
+    assert larger[True] > larger[False]
 
 
 def test_masks_have_holes_and_one_of_two_tensors_may_have_none(drawn: list[Subject]) -> None:

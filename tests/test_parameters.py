@@ -20,7 +20,7 @@ from outvote.dialects.keras.mutate.parameters import (
     PARAMETERS,
     parameter,
 )
-from outvote.dialects.keras.mutate.values import LEFT_ALONE, Draw
+from outvote.dialects.keras.mutate.values import LEFT_ALONE, Draw, for_channels
 from outvote.dialects.keras.mutate.variants import current, others, same, variant
 from outvote.mutate.subject import Spec
 from outvote.mutate.tools import value_class
@@ -71,6 +71,23 @@ def test_one_number_means_the_same_as_one_for_each_axis() -> None:
     assert not same(1, 1.0)
     assert 1 not in others("Conv2D", "strides", [1, 1])
     assert others("Conv2D", "no_such_parameter", 1) == []
+
+
+@pytest.mark.parametrize("axis", [-1, 2, [-1], [2], (2,)])
+def test_statistics_of_channels_are_drawn_for_an_axis_as_a_built_layer_tells_it(axis: Any) -> None:
+    draws = [
+        for_channels(Draw("Normalization", (3, 2), np.random.default_rng(n), (), False,
+                          {"axis": axis}), 0.5)
+        for n in range(40)
+    ]  # fmt: skip
+    assert {str(value) for value in draws} == {"0.5", "[0.5, 0.75]"}
+
+
+def test_statistics_of_several_axes_are_one_number() -> None:
+    for axis in ([1, 2], [], None):
+        rng = np.random.default_rng(0)
+        drawn = Draw("Normalization", (3, 2), rng, (), False, {"axis": axis})
+        assert {for_channels(drawn, 0.5) for _ in range(20)} == {0.5}
 
 
 @pytest.fixture(scope="module")

@@ -44,7 +44,15 @@ for n in range(13):
     h = layers.Activation(kind, name=f"{kind}_{n}")(h)
 model = keras.Model(x, layers.Dense(2)(layers.GlobalAveragePooling2D()(h)))
 """
-# One process: the gradient of relu is halved, and clipping by norm is by twice the norm.
+# What the branch gives is multiplied by 0: it shows in the gradient of that 0 alone.
+HIDDEN = """
+x = keras.Input((6,))
+h = layers.Activation("gelu", name="wrong")(layers.Dense(5)(x))
+h = layers.BatchNormalization(gamma_initializer="zeros", name="nothing")(h)
+model = keras.Model(x, layers.Dense(2)(layers.Add()([layers.Dense(5)(x), h])))
+"""
+# One process: the gradient of relu is halved, clipping by norm is by twice the norm, and gelu is
+# a relu.
 PLANT = """
 from keras import ops
 from keras.src import backend
@@ -59,6 +67,7 @@ def relu(x):
 
 
 backend.nn.relu = relu
+backend.nn.gelu = lambda x, approximate=True: released(x)
 BaseOptimizer._clip_by_norm = lambda self, *given: 2 * clip(self, *given)
 """
 
@@ -136,6 +145,15 @@ def test_one_layer_of_a_deep_model_is_accused(
     result = checked(pool, deep, tmp_path, "tensorflow", "planted", "torch", optimizer=SGD)
     told = {(f["stage"], f["layer"], f["accused"], f["triage"]) for f in result["findings"]}
     assert told == {("gradient", "relu_6", "planted", "bug")}
+
+
+def test_an_output_that_the_model_hides_is_accused_of_the_gradients_it_parts(
+    pool: Pool, keras_file: Callable[..., Path], tmp_path: Path
+) -> None:
+    hidden = keras_file(HIDDEN)
+    result = checked(pool, hidden, tmp_path, "tensorflow", "planted", "torch", optimizer=SGD)
+    told = {(f["stage"], f["layer"], f["accused"], f["triage"]) for f in result["findings"]}
+    assert told == {("forward", "wrong", "planted", "bug")}
 
 
 def test_a_deep_model_is_no_bug_of_anybody(

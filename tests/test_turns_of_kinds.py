@@ -7,6 +7,7 @@ from collections import Counter
 import numpy as np
 
 from outvote.dialects.keras.mutate.turns import KindTurn, cards, turn_of
+from outvote.mutate.dealt import dealing_seed
 
 SHARES = {"seldom": 1.0, "often": 3.0, "mostly": 6.0}
 
@@ -34,6 +35,18 @@ def test_each_card_comes_once_before_one_comes_again() -> None:
     dealt = [KindTurn("kind", n, 5).dealt("deck", deck) for n in range(12)]
     assert all(Counter(dealt[n : n + 4]) == {"a": 2, "b": 1, "c": 1} for n in (0, 4, 8))
     assert len({tuple(dealt[n : n + 4]) for n in (0, 4, 8)}) > 1  # and in another order
+
+
+def test_a_rule_that_gets_few_of_the_numbers_deals_all_cards_too() -> None:
+    rng = np.random.default_rng(0)
+    numbers = np.flatnonzero(rng.random(500) < 1 / 7)[:50]  # the others go to other rules
+    turns = [
+        turn_of(np.random.default_rng([dealing_seed(3, count), number]), {"kind": 1.0})
+        for count, number in enumerate(numbers, 1)
+    ]
+    assert [turn.number for turn in turns] == list(range(50))
+    assert {turn.seed for turn in turns} == {3}
+    assert {turn.dealt("deck", range(50)) for turn in turns} == set(range(50))
 
 
 def test_decks_kinds_and_seeds_have_orders_of_their_own_and_a_number_always_the_same() -> None:

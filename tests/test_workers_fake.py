@@ -21,7 +21,7 @@ from outvote.run.local import LocalPool
 from outvote.run.nursery import Nursery
 from outvote.run.pool import Pool
 from outvote.run.process import Limits, _has_ended
-from outvote.run.queued import Queue
+from outvote.run.queued import Queue, shares_of
 
 LIMITS = Limits(start_seconds=60, silence_seconds=60, memory_bytes=300 << 20)
 IMPATIENT = replace(LIMITS, silence_seconds=2)
@@ -136,6 +136,15 @@ def test_a_worker_that_waits_for_a_processor_does_not_hang(fake_model: Path) -> 
     for name in stuck:
         assert (runs[name].outcome, runs[name].layer) == (Outcome.HANG, "d2")
     assert "s in a queue for a processor; stopped" in runs["loop"].message
+
+
+def test_a_process_that_ends_while_one_looks_has_no_shares(tmp_path: Path) -> None:
+    (tmp_path / "7").mkdir()  # its threads are gone already
+    task = tmp_path / "8" / "task"
+    (task / "80").mkdir(parents=True)
+    (task / "81").mkdir()  # gone, too
+    (task / "80" / "schedstat").write_text("5 7 1\n")
+    assert shares_of([7, 8, 9], tmp_path) == {"80": (5, 7)}
 
 
 def test_a_queue_for_a_processor_counts_where_nothing_of_a_worker_runs() -> None:

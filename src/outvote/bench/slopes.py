@@ -34,7 +34,7 @@ def slopes_at(
     base = do(bench, asked, [instrument], exact=True).replies.get(instrument)
     if base is None:
         return [UNKNOWN] * len(elements)
-    changes = iter([_change(wide, base, beside) for beside in base.beside])
+    changes = (_change(wide, base, beside) for beside in base.beside)
     moved = [_moved(bench, wide, element, changes) for element in elements]
     place = PLACE["float32" if any(is_coarse(*sides) for sides in moved) else "float64"]
     return [slope_of(*sides, _size(wide, base) * place) for sides in moved]
@@ -61,7 +61,8 @@ def _moved(
     """The steps, and what changes above and below: a row for each step."""
     steps = _steps(_value(bench, pull, element))
     above, below = (np.stack(list(islice(changes, len(steps)))) for _ in ("up", "down"))
-    return steps, above, below
+    moved = (above != 0).any(axis=0) | (below != 0).any(axis=0)  # what has not adds nothing
+    return steps, above[:, moved], below[:, moved]
 
 
 def _is_number(pull: Pull) -> bool:

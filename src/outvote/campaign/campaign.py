@@ -33,6 +33,8 @@ from outvote.campaign.rules import rules_of
 from outvote.campaign.sift import Sifter
 from outvote.campaign.totals import Totals
 from outvote.core.errors import UsageError
+from outvote.mutate.dealt import dealing_seed
+from outvote.mutate.registry import all_rules, deals
 from outvote.run.pool import Pool
 from outvote.search.strategy import Choice, Experience, Offspring
 from outvote.store import facts
@@ -76,6 +78,7 @@ class Campaign:
     ) -> None:
         """`record`: the turns of another campaign's strategy, to be gone through again."""
         self._job, self._store, self._crews = job, store, crews
+        self._rules = all_rules(job.dialect)
         self._scripts = [self._recorded(record)] if record else None
         self._totals = Totals(store)
         self._keeper = Keeper(store, lambda: self._totals.seconds)
@@ -312,8 +315,10 @@ class Campaign:
         """What was asked for and never told, first; then what the strategy wants."""
         if self._again:
             return self._again.popleft()
-        choice = self._diary.strategy.ask()
-        birth = Birth(self._numbers.take(), choice.parent, choice.rule, self._job.seed)
+        choice, count = self._diary.ask()
+        rule = self._rules.get(choice.rule)  # None: a search beside mutants
+        seed = dealing_seed(self._job.seed, count) if rule and deals(rule) else self._job.seed
+        birth = Birth(self._numbers.take(), choice.parent, choice.rule, seed)
         self._diary.asked(choice, birth)
         return AskedBirth(choice, birth)
 
@@ -388,7 +393,9 @@ class Campaign:
         if self._job.budget.seconds is not None and self._sifter is None:
             seconds = self._docket.left / self._crews.side_by_side
         if self._job.confirm:
-            self._find_again()
+            self._find_again(seconds)
+            if seconds is not None:
+                seconds = max(0.0, seconds - (self._totals.seconds - began))
             for told in self._crews.confirm(self._job.confirm, seconds):
                 self._keeper.retell(told)
         took = self._totals.seconds - began
@@ -396,8 +403,12 @@ class Campaign:
         if self._sifter is not None:
             self._sifter.confirming(took)
 
-    def _find_again(self) -> None:
-        """What no crew has at hand, because who found it is gone, is met by another first."""
+    def _find_again(self, seconds: float | None) -> None:
+        """What no crew has at hand, because who found it is gone, is met by another first.
+
+        No look begins once half of the time is over; one may, in any case.
+        """
+        began = self._totals.seconds
         at_hand = self._crews.at_hand
         lost = [
             seen
@@ -415,7 +426,12 @@ class Campaign:
         else:
             births = [self._store.birth(seen.first) for seen in lost]
             looks = [look(birth) for birth in births if birth is not None]
-        while self._crews.finish_one(lambda: looks.pop() if looks else None):
+
+        def next_look() -> Brood | None:
+            late = seconds is not None and self._totals.seconds - began > seconds / 2
+            return looks.pop() if looks and not late else None
+
+        while self._crews.finish_one(next_look):
             pass
 
     def _keep_told(self, found: Collection[ToldFinding]) -> None:

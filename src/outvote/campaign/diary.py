@@ -34,8 +34,13 @@ class Diary:
         memory = Experience.restored(store.fact(facts.STATE))
         known, last = strategy(self._name, memory), store.fact(facts.STATE_TURN)
         for turn in store.turns(after=last) if last is not None else ():
-            go_through(known, turn)
+            go_through(known, memory, turn)
         return memory, known
+
+    def ask(self) -> tuple[Choice, int]:
+        """What the strategy wants, and how often it has chosen that rule."""
+        choice = self.strategy.ask()
+        return choice, _counted(self.memory, choice.rule)
 
     def asked(self, choice: Choice, birth: Birth) -> None:
         self._turns.append(Turn(ASKED, birth, choice.by))
@@ -67,12 +72,18 @@ class Diary:
         self._store.note(facts.STATE_TURN, self._store.last_turn())
 
 
-def go_through(known: Strategy, turn: Turn) -> None:
+def go_through(known: Strategy, memory: Experience, turn: Turn) -> None:
     """One turn once more."""
     choice = Choice(turn.birth.parent, turn.birth.rule, turn.by)
     if turn.what == ASKED:
         known.ask()
+        _counted(memory, turn.birth.rule)
     elif turn.what == VAIN:
         known.tell(choice, Offspring(None))
     elif turn.what == TOLD:
         known.tell(choice, Offspring(*turn.told))
+
+
+def _counted(memory: Experience, rule: str) -> int:
+    memory.asked[rule] = memory.asked.get(rule, 0) + 1
+    return memory.asked[rule]

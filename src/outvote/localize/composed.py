@@ -40,8 +40,14 @@ def is_composed(bench: Bench, done: Exercised, is_regularised: Callable[[Layer],
             told[name], _in_order(found, whole, done.replies[name].gradients, told[name])
         )
 
-    with ThreadPoolExecutor(len(told)) as threads:
+    threads = ThreadPoolExecutor(len(told))
+    try:
         return all(threads.map(holds, told))
+    except KeyboardInterrupt:  # whoever waits in a thread is told nothing of it
+        bench.pool.close()
+        raise
+    finally:
+        threads.shutdown(cancel_futures=True)
 
 
 def _composed(

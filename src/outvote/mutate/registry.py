@@ -22,6 +22,7 @@ class Rule(Protocol):
     GROUP: str  # whose it is; a strategy says which groups it uses
     TITLE: str  # what it does, in a few words: docs/fuzz.md has them
     # OWN_TENSORS = True: it draws what its models read, and leaves the seed alone; optional
+    # DEALS = True: it is told which of its mutants one is (`dealt.py`); optional
     # NEEDS: str, the part of a dialect without which it is not offered; optional
 
     def sites(self, subject: Subject, tools: Tools) -> Sequence[Any]:
@@ -47,6 +48,11 @@ def all_rules(spoken: str) -> dict[str, Rule]:
 def brings_tensors(rule: Rule) -> bool:
     """Whether a seed is nothing but a place to begin."""
     return getattr(rule, "OWN_TENSORS", False)
+
+
+def deals(rule: Rule) -> bool:
+    """Whether the seeds of its mutants count them."""
+    return getattr(rule, "DEALS", False)
 
 
 def rules_in(folder: ModuleType) -> dict[str, Rule]:

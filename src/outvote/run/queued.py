@@ -15,10 +15,12 @@ def shares_of(pids: Iterable[int], proc: Path = Path("/proc")) -> Shares:
     """Of all threads of some processes; nothing where the system does not say."""
     found = {}
     for pid in pids:
-        for path in (proc / str(pid) / "task").glob("*/schedstat"):
-            with suppress(OSError, ValueError):  # it has ended
-                ran, queued, _ = path.read_text().split()
-                found[path.parent.name] = int(ran), int(queued)
+        threads = proc / str(pid) / "task"
+        with suppress(OSError):  # the process has ended
+            for thread in threads.iterdir():
+                with suppress(OSError, ValueError):  # the thread has ended
+                    ran, queued, _ = (thread / "schedstat").read_text().split()
+                    found[thread.name] = int(ran), int(queued)
     return found
 
 

@@ -73,6 +73,7 @@ class Experience:
     lined: dict[str, int] = field(default_factory=dict)  # strategy → mutants with new lines
     varied: list[list[int]] = field(default_factory=list)  # mutants beside the pool, tries left
     refilled: list[int] = field(default_factory=list)  # such mutants, once for each try
+    asked: dict[str, int] = field(default_factory=dict)  # rule → how often it was chosen
 
     def rules_of(self, group: str) -> list[str]:
         return [name for name in self.tallies if self.groups[name] == group]
@@ -122,6 +123,7 @@ class Experience:
             "lined": self.lined,
             "varied": self.varied,
             "refilled": self.refilled,
+            "asked": self.asked,
         }
 
     @staticmethod
@@ -139,4 +141,5 @@ class Experience:
             dict(state.get("lined", {})),
             [list(row) for row in state.get("varied", [])],
             list(state.get("refilled", [])),
+            dict(state.get("asked", {})),
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,17 +22,18 @@ def confirmed(
     if not with_proof:
         return list(findings)
     shown = {f.fingerprint: 0 for f in with_proof}
-    rounds: Counter[str] = Counter()
     began = time.monotonic()
-    for _ in range(times):
-        for name in {n for f in with_proof for n in _names(f)}:
+    chosen = with_proof
+    for turn in range(times):
+        for name in {n for f in chosen for n in _names(f)}:
             bench.pool.recycle(name)
-        for finding in with_proof:
-            if rounds and seconds is not None and time.monotonic() - began > seconds:
+        for place, finding in enumerate(chosen):
+            late = seconds is not None and time.monotonic() - began > seconds / times
+            if turn == 0 and place and late:
+                chosen = chosen[:place]  # later rounds are of these
                 break
             shown[finding.fingerprint] += _shows(bench, finding)
-            rounds[finding.fingerprint] += 1
-    done = {name: count for name, count in shown.items() if rounds[name] == times}
+    done = {f.fingerprint: shown[f.fingerprint] for f in chosen}
     return [_told(f, done.get(f.fingerprint), times) for f in findings]
 
 

@@ -160,7 +160,9 @@ class LessonCheck:
         else:
             if "forward" in apart or self.every_layer:
                 self._forward(held)
-            self._reverse(held, reference, self._loss_alone(held))
+            # What a layer behind hides of a wrong output, it may not hide of gradients.
+            hidden = "gradient" in apart and not ("forward" in apart or self.every_layer)
+            self._reverse(held, reference, self._loss_alone(held), hidden)
             self._penalties(held)
         if len(self.trained.findings) == before:
             for part in apart:
@@ -172,10 +174,12 @@ class LessonCheck:
         """Every layer as training calls it, on the same tensors."""
         for layer in self.model.layers:
             pull = self._alone(layer, held)
-            done = do(self.bench, pull, self.names)
-            seen = observe(self.bench, done, "forward", kind=layer.kind)
-            if seen.kind is not None:
-                self._tell(done, "forward", seen, "forward", f"{_place(layer)} in training", layer)
+            self._tell_output(do(self.bench, pull, self.names), layer)
+
+    def _tell_output(self, done: Exercised, layer: Layer) -> None:
+        seen = observe(self.bench, done, "forward", kind=layer.kind)
+        if seen.kind is not None:
+            self._tell(done, "forward", seen, "forward", f"{_place(layer)} in training", layer)
 
     def _alone(self, layer: Layer, held: dict[str, tuple[State, ...]], **more: Any) -> Pull:
         """A layer whose outputs are asked for; ones are its cotangents."""
@@ -205,7 +209,13 @@ class LessonCheck:
         state = held[end.producer][end.index]
         return loss_pull(self.model.dialect, state.array, state.dtype, self.loss, self.truth)
 
-    def _reverse(self, held: dict[str, tuple[State, ...]], reference: str, loss: Exercised) -> None:
+    def _reverse(
+        self,
+        held: dict[str, tuple[State, ...]],
+        reference: str,
+        loss: Exercised,
+        with_outputs: bool,
+    ) -> None:
         """Every layer alone; where one differs, the map of whole chains shows how far it comes."""
         seeds = {
             name: reply.gradients[0].array
@@ -220,6 +230,8 @@ class LessonCheck:
             given = done.outputs("gradient")
             for name in given.keys() & alone.keys() if reference in given else ():
                 alone[name][layer.name] = distance(given[reference], given[name])
+            if with_outputs:
+                self._tell_output(done, layer)
             for part in ("gradient", "statistics"):
                 seen = self._compare(done, part, part, kind=layer.kind)
                 if seen.kind is None:

@@ -2,8 +2,8 @@
 
 Chance leaves out a third of what is due once. Here every kind has its share of all turns, at even
 distances, and in its turns each card of a deck comes once before one comes again. Nothing is
-remembered: the number of a mutant, of which its generator was made, says which turn it is, so a
-campaign makes a mutant again from its number.
+remembered here: the seed of a mutant, of which its generator was made, says which of its rule's it
+is, so a campaign makes a mutant again from its birth.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TypeVar
 import numpy as np
 
 from outvote.core.arrays import Array
+from outvote.mutate.dealt import told_by
 
 T = TypeVar("T", bound=Hashable)
 _LEAST = 1e-9  # of a share
@@ -38,8 +39,8 @@ class KindTurn:
 
 
 def turn_of(rng: np.random.Generator, shares: Mapping[str, float]) -> KindTurn:
-    """By the number of which the generator was made, and what share of all turns each kind has."""
-    seed, number = _made_of(rng)
+    """By what the generator was made of, and what share of all turns each kind has."""
+    seed, number = told_by(rng)
     weights = tuple(shares.values())
     least = max(min(weights), _LEAST)
     counts = tuple(max(1, round(weight / least)) for weight in weights)
@@ -52,11 +53,6 @@ def turn_of(rng: np.random.Generator, shares: Mapping[str, float]) -> KindTurn:
 def cards(shares: Mapping[T, int]) -> list[T]:
     """A deck with so many of each."""
     return [card for card, count in shares.items() for _ in range(count)]
-
-
-def _made_of(rng: np.random.Generator) -> tuple[int, int]:
-    made_of = np.atleast_1d(rng.bit_generator.seed_seq.entropy)  # type: ignore[attr-defined]
-    return int(made_of[0]) if len(made_of) > 1 else 0, int(made_of[-1])
 
 
 @lru_cache(maxsize=4)

@@ -284,6 +284,8 @@ def scale(d: Draw) -> Any:
 def for_channels(d: Draw, value: float) -> Any:
     """A number for all, or now and then a list of others for each channel."""
     axis = d.drawn.get("axis", -1)
+    if isinstance(axis, (list, tuple)):  # as a layer that was built tells it
+        axis = axis[0] if len(axis) == 1 else None
     size = d.place[axis - 1 if axis > 0 else axis] if axis and d.rank else None
     if d.keep or size is None or not d.chance(0.25):
         return value

@@ -33,6 +33,7 @@ T = TypeVar("T")
 NAME, GROUP = "FL", "layers"
 TITLE = "layer on tensors of its own"
 OWN_TENSORS = True
+DEALS = True
 _KINDS = 20
 _WIDER = 0.2  # of tensors for layers in another type: they are in float32, and Keras casts them
 _NARROW = ("float16", "bfloat16")
