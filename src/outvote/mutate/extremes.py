@@ -141,6 +141,10 @@ def medley(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
     return np.asarray(np.take_along_axis(drawn, chosen, axis=0)[0])
 
 
+def one_of(ways: Sequence[Way], rng: np.random.Generator) -> Way:
+    return ways[int(rng.integers(len(ways)))]
+
+
 def by_instance(shape: Shape, dtype: str, rng: np.random.Generator) -> Array:
     """Every instance of the batch by a way of its own."""
     ways = [WAYS[int(n)] for n in rng.integers(0, len(WAYS), shape[0])]

@@ -17,6 +17,7 @@ from outvote.core.blobs import BlobStore
 from outvote.core.model import REF, Json, Layer, Ref, Weight, find_refs, with_refs
 from outvote.core.protocol import LayerMade, MakeLayer
 from outvote.core.target import Run
+from outvote.mutate import extremes
 from outvote.mutate.subject import Spec
 from outvote.run.pool import Ask
 from outvote.run.settle import settled
@@ -134,6 +135,12 @@ def drawn_weight(name: str, shape: tuple[int, ...], dtype: str, rng: np.random.G
         fan_in = max(1, int(np.prod(shape[:-1])))
         value = rng.standard_normal(shape) / np.sqrt(fan_in)
     return np.asarray(value, np.float32 if dtype == "bfloat16" else dtype)
+
+
+def pooled_weight(name: str, shape: tuple[int, ...], dtype: str, rng: np.random.Generator) -> Array:
+    """Finite extremes; what is a variance is not negative."""
+    found = extremes.filled(extremes.one_of(extremes.FINITE, rng), shape, dtype, rng)
+    return np.abs(found) if "variance" in name else found
 
 
 def by_place(named: Mapping[str, Json], plain: int) -> dict[str, Json]:

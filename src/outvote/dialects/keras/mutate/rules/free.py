@@ -21,7 +21,7 @@ from outvote.dialects.keras.mutate.arguments import DrawnCall, ReadTensor, drawn
 from outvote.dialects.keras.mutate.catalogue import WITHOUT_CHANCE, Kind
 from outvote.dialects.keras.mutate.chains import PLACES, SHAPES, Chain
 from outvote.dialects.keras.mutate.corners import draw_last, drawn_kind, shares_of_kinds
-from outvote.dialects.keras.mutate.maker import drawn_weight
+from outvote.dialects.keras.mutate.maker import drawn_weight, pooled_weight
 from outvote.dialects.keras.mutate.masks import drawn_mask
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.dialects.keras.mutate.turns import KindTurn, cards, turn_of
@@ -144,7 +144,7 @@ def _alone(kind: Kind, tools: KerasTools, rng: np.random.Generator, turn: KindTu
     refs = _tensors(bench, _place(kind, rng, turn))
     bench.read = len(refs)
     base = Subject.of(Model("free", tuple(bench.inputs), (), (refs[0],), "keras"), {})
-    weights = _pooled_weight if bench.chance(_POOLED_WEIGHTS) else drawn_weight
+    weights = pooled_weight if bench.chance(_POOLED_WEIGHTS) else drawn_weight
     chain = Chain(base, refs[0], tools, rng, weights)
     ends = [_masked(bench, chain, ref) for ref in refs]
     chain.end = ends[0]
@@ -296,18 +296,6 @@ def _masked(bench: _Bench, chain: Chain, ref: Ref) -> Ref:
     chain.end = ref
     chain.must("Masking", {"mask_value": 0.0, "dtype": bench.inputs[number].dtype})
     return chain.end
-
-
-def _pooled_weight(
-    name: str, shape: tuple[int, ...], dtype: str, rng: np.random.Generator
-) -> Array:
-    """Finite numbers of the pool; what is a variance is not negative."""
-    found = extremes.filled(_one_way(extremes.FINITE, rng), shape, dtype, rng)
-    return np.abs(found) if "variance" in name else found
-
-
-def _one_way(ways: Sequence[extremes.Way], rng: np.random.Generator) -> extremes.Way:
-    return ways[int(rng.integers(len(ways)))]
 
 
 def _one(shares: Mapping[T, float], rng: np.random.Generator) -> T:

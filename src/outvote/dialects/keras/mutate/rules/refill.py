@@ -11,11 +11,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
-from outvote.core.model import Layer, Weight
+from outvote.core.model import Layer
 from outvote.dialects.keras.mutate.alone import ending_with, last_layer, other_numbers
-from outvote.dialects.keras.mutate.maker import drawn_weight
+from outvote.dialects.keras.mutate.maker import drawn_weight, pooled_weight
 from outvote.dialects.keras.mutate.tools import KerasTools
 from outvote.mutate import extremes
 from outvote.mutate.subject import Subject
@@ -43,31 +42,17 @@ def apply(subject: Subject, site: Layer, tools: KerasTools, rng: np.random.Gener
 def _way(rng: np.random.Generator) -> extremes.Way:
     if rng.random() < _USUAL:
         return extremes.usual
-    return extremes.by_instance if rng.random() < _MIXED else _one_way(extremes.WAYS, rng)
-
-
-def _one_way(ways: Sequence[extremes.Way], rng: np.random.Generator) -> extremes.Way:
-    return ways[int(rng.integers(len(ways)))]
+    return extremes.by_instance if rng.random() < _MIXED else extremes.one_of(extremes.WAYS, rng)
 
 
 def _with_other_weights(layer: Layer, blobs: BlobStore, rng: np.random.Generator) -> Layer:
     """Those that are floats, from the pool now and then."""
-    pooled = rng.random() < _POOLED_WEIGHTS
+    draw = pooled_weight if rng.random() < _POOLED_WEIGHTS else drawn_weight
     weights = []
     for weight in layer.weights:
         old = blobs.get(weight.digest)
         if old.dtype.kind == "f":
-            value = _pooled(weight, old, rng) if pooled else _drawn(weight, old, rng)
+            value = draw(weight.name, weight.shape, old.dtype.name, rng)
             weight = replace(weight, digest=blobs.put(value))
         weights.append(weight)
     return replace(layer, weights=tuple(weights))
-
-
-def _drawn(weight: Weight, old: Array, rng: np.random.Generator) -> Array:
-    return drawn_weight(weight.name, weight.shape, old.dtype.name, rng)
-
-
-def _pooled(weight: Weight, old: Array, rng: np.random.Generator) -> Array:
-    """Finite numbers of the pool; what is a variance is not negative."""
-    found = extremes.filled(_one_way(extremes.FINITE, rng), weight.shape, old.dtype.name, rng)
-    return np.abs(found) if "variance" in weight.name else found
