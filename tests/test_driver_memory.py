@@ -174,12 +174,12 @@ def test_what_looks_like_something_that_waits_is_in_the_store(tmp_path: Path) ->
     with closing(Store(tmp_path, create=True)) as store:
         store.note(facts.JOB, {})
         totals = Totals(store)
-        book = Docket(store, Keeper(store, lambda: 0.0), totals)
+        book = Docket(store, Keeper(store, lambda: 0.0), totals, confirms=True)
         for number, looks in [(2, key), (3, other), (4, key), (5, key), (6, other)]:
             book.add(OddCase(looks, Birth(number, 1, "LC", 0)))
         book.note()
         assert store.fact(facts.WAITING) == [2, 3]
-        again = Docket(store, Keeper(store, lambda: 0.0), totals)
+        again = Docket(store, Keeper(store, lambda: 0.0), totals, confirms=True)
         for number in (3, 2):  # which looks otherwise now
             again.add_again(OddCase(other, Birth(number, 1, "LC", 0)))
         one = again.next()

@@ -144,6 +144,7 @@ def judge(tmp_path: Path) -> Callable[..., StageVerdict]:
         whole: WholeModel | None = None,
         loss: bool = False,
         part: str = "gradient",
+        told_as: str = "",
         **more: Any,
     ) -> StageVerdict:
         given = dict(zip(NAMES, (first, second or first, third or first), strict=True))
@@ -156,7 +157,7 @@ def judge(tmp_path: Path) -> Callable[..., StageVerdict]:
         part = "weights" if update else part
         seen = observe(bench, done, part)
         assert seen.kind is not None, "targets agree: nothing is decided"
-        return decide_stage(StageInquiry(bench, done, part, seen, whole=whole))
+        return decide_stage(StageInquiry(bench, done, told_as or part, seen, whole=whole))
 
     return judged
 
@@ -397,6 +398,19 @@ def test_what_the_gradients_of_layers_come_to_is_rounding_that_is_passed_on(judg
     said = judge(np.square, square, third=off, whole=WholeModel(lambda: True))
     assert (said.triage, said.wrong, said.row) == ("precision", (), "stage-passed-on")
     assert judge(np.square, square, third=off, whole=WholeModel()).row == "gradient-wrong"
+
+
+def test_steps_that_go_where_their_own_gradients_lead_are_rounding(judge: Judge) -> None:
+    """Here the gradients stand for the weights after a step: how they came to be is not asked."""
+    off: Given = lambda x, c: 2 * square(x, c)  # noqa: E731
+
+    def said(whole: WholeModel | None) -> tuple[str, str]:
+        found = judge(np.square, square, third=off, whole=whole, told_as="steps")
+        return found.triage, found.row
+
+    assert said(WholeModel(lambda: True)) == ("precision", "steps-lead-on")
+    assert said(WholeModel())[1] != "steps-lead-on"
+    assert said(None)[1] != "steps-lead-on"
 
 
 def test_nobody_is_accused_where_none_is_right(judge: Judge) -> None:

@@ -196,7 +196,12 @@ def _with_noise(
 
     def ask(seeds: Sequence[Seed]) -> list[dict[str, Outputs]]:
         new = [seed for seed in seeds if (seed, whole) not in done.moved]
-        moves = [_moved(bench, done.exercise, instruments, seed, whole) for seed in new]
+        moves = [
+            moved_by(bench, done.exercise, instruments, seed)
+            if whole
+            else done.exercise.changed(partial(nudged, seed=seed))
+            for seed in new
+        ]
         for seed, moved in zip(new, do_each(bench, moves, instruments), strict=True):
             done.moved[seed, whole] = moved
         return [done.moved[seed, whole].outputs(part) for seed in seeds]
@@ -207,11 +212,8 @@ def _with_noise(
     return measured(rounding, outputs, ask, plain, rounds)
 
 
-def _moved(
-    bench: Bench, exercise: Exercise, names: Sequence[str], seed: Seed, whole: bool
-) -> Exercise:
-    moved = exercise.changed(lambda array: nudged(array, seed))
+def moved_by(bench: Bench, exercise: Exercise, names: Sequence[str], seed: Seed) -> Exercise:
+    """Of a whole model: with everything that goes in moved, and what every layer gives as well."""
+    moved = exercise.changed(partial(nudged, seed=seed))
     quick = all(bench.targets[name].is_eager for name in names)  # others would compile it anew
-    if whole and quick and isinstance(moved, Pull):
-        moved = replace(moved, jitter=seed)
-    return moved
+    return replace(moved, jitter=seed) if quick and isinstance(moved, Pull) else moved

@@ -82,7 +82,7 @@ class Campaign:
         self._scripts = [self._recorded(record)] if record else None
         self._totals = Totals(store)
         self._keeper = Keeper(store, lambda: self._totals.seconds)
-        self._docket = Docket(store, self._keeper, self._totals)
+        self._docket = Docket(store, self._keeper, self._totals, job.confirm > 0)
         self._lines = Lines(store)
         self._last = 0  # number of those that are stored
         self._under_way = 0  # mutants that crews were asked for

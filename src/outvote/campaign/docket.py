@@ -18,9 +18,10 @@ from outvote.store import facts
 from outvote.store.rows import Birth
 from outvote.store.store import Store
 
-SHARE = 0.24  # of the time, that looks may take while new cases are run
-MOST = 0.27  # of it, with those after the end; the last one may take longer
 SEARCHING = 0.6  # of all time, that new cases have: the rest is of looks and of confirming
+SHARE = 0.36  # of the time, that looks may take while new cases are run
+CONFIRMING = 0.08  # of it, that is kept for confirming what is found
+AFTER = 0.02  # of it, that looks may take beyond their share after the end of the budget
 _MOST_TOLD = 50  # keys of what waits, in the store
 
 
@@ -44,8 +45,9 @@ class Taken:
 class Docket:
     """Takes in what is odd, and says what is to be looked into when there is time."""
 
-    def __init__(self, store: Store, keeper: Keeper, totals: Totals) -> None:
+    def __init__(self, store: Store, keeper: Keeper, totals: Totals, confirms: bool) -> None:
         self._store, self._keeper, self._totals = store, keeper, totals
+        self._share = SHARE - CONFIRMING * confirms
         self._novelty: Novelty[OddCase] = Novelty(most_vain=None)
         self._novelty.recall(
             {CauseKey(*key): frozenset(shown) for key, shown in store.fact(facts.LOOKED_INTO)}
@@ -81,12 +83,12 @@ class Docket:
     @property
     def is_due(self) -> bool:
         """Whether looks have had less than their share of the time."""
-        return self.looks < SHARE * (self.looks + self.searches)
+        return self.looks < self._share * (self.looks + self.searches)
 
     @property
     def is_over(self) -> bool:
         """Whether looks have had enough, when no more new cases are run."""
-        return self.looks > MOST * (self.looks + self.searches)
+        return self.looks > (self._share + AFTER) * (self.looks + self.searches)
 
     @property
     def left(self) -> float:

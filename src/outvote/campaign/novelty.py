@@ -44,6 +44,7 @@ class Novelty(Generic[C]):
     _led_to: dict[CauseKey, frozenset[str]] = field(default_factory=dict)  # fingerprints
     _for_good: set[CauseKey] = field(default_factory=set)  # what waits so: no case of it is kept
     _looks: Counter[str] = field(default_factory=Counter)  # at each family
+    _looks_about: Counter[str] = field(default_factory=Counter)  # at what families are about
     _vain: Counter[str] = field(default_factory=Counter)  # of them, without a new finding
 
     def recall(self, led_to: Mapping[CauseKey, frozenset[str]]) -> None:
@@ -92,9 +93,11 @@ class Novelty(Generic[C]):
         """Whether its family has brought nothing new in so many looks."""
         return self.most_vain is not None and self._vain[key.family] >= self.most_vain
 
-    def _rank(self, key: CauseKey) -> tuple[int, int, int]:
+    def _rank(self, key: CauseKey) -> tuple[int, ...]:
+        """Least is known of what was looked at least; what harms least comes last among equals."""
         vain = self._vain[key.family] if self.most_vain is None else 0
-        return (vain, self._looks[key.family], -self.met[key])
+        looks, about = self._looks[key.family], self._looks_about[key.subject]
+        return (vain, looks, key.is_of_type, about, -self.met[key])
 
     def looked(self, one: Waiting[C], fingerprints: Iterable[str], new: bool) -> None:
         """What came of a look; the same key is not looked at again."""
@@ -102,6 +105,7 @@ class Novelty(Generic[C]):
         self._led_to[key] = frozenset(fingerprints)
         self._for_good.discard(key)
         self._looks[key.family] += 1
+        self._looks_about[key.subject] += 1
         self._vain[key.family] = 0 if new else self._vain[key.family] + 1
         if self._is_vain(key):
             left = [other for other in self._waiting if other.family == key.family]

@@ -27,20 +27,24 @@ def key_of(model: Model, judged: Judged) -> CauseKey:
 
 
 def _of_failures(model: Model, judged: Judged) -> CauseKey:
-    """One place in a library is one cause, whatever the layer; what dies is known by its layer."""
+    """One place in the package is of one family; the door of another library only with its layer.
+
+    Each kind of layer is looked at once: that one of them fails there says nothing of the others.
+    """
     kinds = {layer.name: layer.kind for layer in model.layers}
     package = dialect(model.dialect).targets.PACKAGE
     who, words = [], []
     for name, run in sorted(judged.failed.items()):
-        place = _place(run, package) or kinds.get(run.layer or "", "a model")
-        who.append(f"{name}: {run.outcome.value} in {place}")
-        words.append(wording(run.message))
+        kind = kinds.get(run.layer or "", "a model")
+        who.append(f"{name}: {run.outcome.value} in {_place(run, package) or kind}")
+        words.append(f"{kind}: {wording(run.message)}")
     return CauseKey("; ".join(who), " | ".join(words))
 
 
 def _place(run: Run, package: str) -> str:
+    """In the package that the dialect is about."""
     frame = innermost_frame(run.detail, package)
-    return str(frame) if frame else ""
+    return str(frame) if frame and (not package or frame.file.startswith(f"{package}/")) else ""
 
 
 def _words(model: Model, layer: Layer) -> str:

@@ -111,4 +111,7 @@ def _seen(layer: str, hidden: Mapping[str, Hidden]) -> dict[str, Outputs]:
 
 def _apart(a: Outputs, b: Outputs) -> str:
     """How two targets differ on a hidden layer, instance by instance; empty where they agree."""
-    return "" if distance(a, b) < screen_tolerance(a) else kind_of(a, b)
+    if distance(a, b) < screen_tolerance(a):
+        return ""
+    how, other = kind_of(a, b), [x.shape for x in a.arrays] != [x.shape for x in b.arrays]
+    return how if how != "shape" or other else "type"

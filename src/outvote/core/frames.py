@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 
 _FRAME = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<name>.+)$', re.M)
-_INSTALLED = ("/site-packages/", "/dist-packages/")
+# Packages lie in one of these, or in a folder of their own beside those of other versions.
+_PACKAGES = re.compile(r"^.*/(?:site-packages|dist-packages|environments/[^/]+)/")
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,12 @@ def frames_of(traceback: str) -> list[Frame]:
     return [frame for match in _FRAME.finditer(traceback) if (frame := _installed(match))]
 
 
+def in_packages(path: str) -> str | None:
+    """A file as its library names it; None for what is not installed."""
+    found = _PACKAGES.match(path.replace("\\", "/"))
+    return path[found.end() :].replace("\\", "/") if found else None
+
+
 def _installed(match: re.Match[str]) -> Frame | None:
-    path = match["file"].replace("\\", "/")
-    for folder in _INSTALLED:
-        if folder in path:
-            return Frame(path.rpartition(folder)[2], int(match["line"]), match["name"])
-    return None
+    file = in_packages(match["file"])
+    return Frame(file, int(match["line"]), match["name"]) if file else None

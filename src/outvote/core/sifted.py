@@ -16,8 +16,19 @@ from outvote.core.arrays import Array
 class CauseKey:
     """What a difference looks like at a glance; those of one key are taken to be of one cause."""
 
-    family: str  # who leaves whom, how, and in which kind of layer
+    family: str  # in which kind of layer, who leaves whom, and how: `Dense | torch: nan`
     detail: str = ""  # parameters, types, and the words of an error
+
+    @property
+    def subject(self) -> str:
+        """What the family is about: a kind of layer, or a place in a library."""
+        return self.family.partition(" | ")[0]
+
+    @property
+    def is_of_type(self) -> bool:
+        """Whether nothing but types differ."""
+        leaving = self.family.partition(" | ")[2]
+        return bool(leaving) and all(who.endswith(": type") for who in leaving.split("; "))
 
 
 @dataclass(frozen=True)

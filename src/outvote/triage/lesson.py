@@ -25,7 +25,7 @@ from outvote.core.lesson import Lesson
 from outvote.core.model import Layer, Model, Ref
 from outvote.core.parts import LessonWords
 from outvote.core.states import State
-from outvote.core.train_protocol import Named
+from outvote.core.train_protocol import Leaf, Named
 from outvote.findings.finding import Finding
 from outvote.judge.compare import distance
 from outvote.judge.observation import Observation
@@ -40,6 +40,7 @@ from outvote.localize.reverse import (
     reverse_map,
     reverse_steps,
 )
+from outvote.triage.first_step import parts_with_gradients
 from outvote.triage.stage_feature import feature_of
 from outvote.triage.stage_inquiry import WholeModel
 from outvote.triage.stage_teller import StagePlace, StageTeller
@@ -122,7 +123,7 @@ class LessonCheck:
             self._localise(done, apart)
         self._optimise(done)
         if all(map(_loses_digits_of_updates, self.trained.findings)):
-            self._drill()
+            self._drill(done)
 
     @property
     def _regularised(self) -> bool:
@@ -275,10 +276,8 @@ class LessonCheck:
         """No stage alone differs: several do, or the library does other things with the whole."""
         stage = {"value": "loss"}.get(part, part)
         place = f"the {stage} of the whole model"
-        return self._tell(done, part, self.whole[part], stage, place, None, whole=True)
-
-    def _whole_of(self, done: Exercised) -> WholeModel:
-        return WholeModel(lambda: is_composed(self.bench, done, self._wing.is_regularised))
+        whole = WholeModel(lambda: is_composed(self.bench, done, self._wing.is_regularised))
+        return self._tell(done, part, self.whole[part], stage, place, None, whole)
 
     # What is made of the gradients.
 
@@ -300,23 +299,29 @@ class LessonCheck:
         if not whole.replies:
             return None
         reference = choose_reference(list(whole.replies), self.bench.targets)
-        leaves = [
-            leaf
-            for leaf in whole.replies[reference].gradients
+        found = self._update_of(whole.replies[reference].gradients)
+        return found and found[1]
+
+    def _update_of(self, gradients: Sequence[Leaf]) -> tuple[list[Leaf], Update] | None:
+        """Of the weights that have a finite gradient, with these; None where there is none."""
+        found = [
+            (leaf, leaf.array)
+            for leaf in gradients
             if leaf.layer and leaf.array is not None and np.isfinite(leaf.array).all()
         ]
-        if not leaves:
+        if not found:
             return None
+        leaves = [leaf for leaf, _ in found]
         layers = [self.model.layer(leaf.layer) for leaf in leaves]
         pairs = list(zip(leaves, layers, strict=True))
         rows = [self._wing.looked_up(self.model, layer, self.inputs) for layer in layers]
         first = [
-            leaf.array if which is None else leaf.array[which]
-            for leaf, which in zip(leaves, rows, strict=True)
+            array if which is None else array[which]
+            for (_, array), which in zip(found, rows, strict=True)
         ]
         get = self.bench.pool.blobs.get
         count = self.trained.lesson.steps
-        return Update(
+        return leaves, Update(
             self.trained.lesson.optimizer,
             tuple(np.array(get(layer.weights[leaf.place].digest)) for leaf, layer in pairs),
             tuple(
@@ -330,13 +335,17 @@ class LessonCheck:
             ),
         )
 
-    def _drill(self) -> None:
+    def _drill(self, pulled: Exercised) -> None:
         lesson = self.trained.lesson
         done = do(self.bench, self.case.drill, self.names)
         seen = self._compare(done, "steps", "steps", whole=True)
         if seen.kind is not None:
             kind = str(lesson.optimizer["class_name"])
-            self._tell(done, "steps", seen, "steps", f"{lesson.steps} steps of {kind}", None)
+            place = f"{lesson.steps} steps of {kind}"
+            whole = WholeModel(
+                lambda: parts_with_gradients(self.bench, done, pulled, self._update_of)
+            )
+            self._tell(done, "steps", seen, "steps", place, None, whole)
 
     # What is told.
 
@@ -348,13 +357,13 @@ class LessonCheck:
         stage: str,
         place: str,
         layer: Layer | None,
-        whole: bool = False,
+        whole: WholeModel | None = None,
     ) -> Finding | None:
         """The finding of a stage; None where its cause is told already."""
         teller = StageTeller(self.bench, self.model.dialect, self.minimise)
         subject = layer.kind if layer else place.split()[-1]
         where = StagePlace(stage, place, subject, layer)
-        finding = teller.finding(done, part, seen, where, self._whole_of(done) if whole else None)
+        finding = teller.finding(done, part, seen, where, whole)
         if any(known.fingerprint == finding.fingerprint for known in self.trained.findings):
             return None
         self.trained.findings.append(finding)

@@ -34,7 +34,7 @@ _LEAVES, _EACH = 3, 4  # elements of so many arrays are held against central dif
 @dataclass(frozen=True)
 class WholeModel:
     """None of whose stages differs alone. `is_composed`: asks whether each target's gradients are
-    what those of its own layers come to."""
+    what those of its own layers come to, or its first step what they lead to."""
 
     is_composed: Callable[[], bool] = lambda: False
 
@@ -374,7 +374,7 @@ class StageInquiry:
     @cached_property
     def passed_on(self) -> bool:
         """Whether rounding of earlier layers, passed on by later ones, is all that is left."""
-        if self.whole is None or self.part != "gradient" or not self._is_of_numbers:
+        if self.whole is None or self.part not in ("gradient", "steps") or not self._is_of_numbers:
             return False
         return self.whole.is_composed()
 

@@ -156,10 +156,20 @@ STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
         "stage-passed-on",
         "of a whole model, none of whose stages differs alone, each target's gradients are what "
         "those of its own layers come to",
-        lambda q: q.passed_on,
+        lambda q: q.part == "gradient" and q.passed_on,
         "precision",
         "No stage alone differs, and each target's gradients are what those of its own layers come "
         "to: rounding that earlier layers pass on moves numbers over kinks of later ones.",
+    ),
+    DecisionRow(
+        "steps-lead-on",
+        "targets part in the first step of a whole model, none of whose stages differs alone, and "
+        "each goes where its own update leads by its own gradients, as rounding moves them",
+        lambda q: q.part == "steps" and q.passed_on,
+        "precision",
+        "No stage alone differs, and each target's first step is what its own update makes of its "
+        "own gradients, as rounding moves them: what is nothing but rounding may become a whole "
+        "step of an optimiser.",
     ),
     DecisionRow(
         "loss-of-logits",

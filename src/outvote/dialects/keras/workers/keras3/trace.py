@@ -19,6 +19,7 @@ from keras import tree
 from keras.src import backend
 
 from outvote.core.arrays import Array
+from outvote.core.frames import in_packages
 from outvote.core.model import Model
 from outvote.core.states import State
 from outvote.core.trace_protocol import TENSOR, Replayed, TracedCall
@@ -93,8 +94,9 @@ class Tracer:
                 results = _states(result)
             if results and tensors:
                 code = inspect.unwrap(function).__code__  # not that of a decorator
-                file, line = _below_packages(code.co_filename), code.co_firstlineno
-                noted = TracedCall(label, file, line, *given, tuple(tensors), results)
+                file = in_packages(code.co_filename) or code.co_filename
+                first = code.co_firstlineno
+                noted = TracedCall(label, file, first, *given, tuple(tensors), results)
                 self.calls.append(noted)
             return result
 
@@ -172,7 +174,3 @@ def _states(result: Any) -> tuple[State, ...]:
         if array.dtype.kind in "biuf" or dtype == "bfloat16"
     ]
     return tuple(states)
-
-
-def _below_packages(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/site-packages/")[2]
