@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +66,10 @@ def test_errors_from_one_place_are_of_one_family_and_each_layer_is_looked_at_onc
     assert first.family == second.family
     assert "keras/src/backend/torch/nn.py:433" in first.family
     assert first != second
+    run = replace(failing("no", trace="").failed["torch"], layer=None)  # of a graph as a whole
+    assert key_of(model_of("Conv2D"), Judged({"torch": run}, {}, {}, (), {})).family == (
+        "torch: error in Conv2D"
+    )
     elsewhere = TRACE.replace("/keras/src", "/tensorflow/python")
     for trace in ("", elsewhere):  # another library's door says nothing
         other = key_of(model_of("Conv2D"), failing("size 7 of 'b'", trace))

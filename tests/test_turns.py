@@ -69,3 +69,4 @@ def test_layers_get_other_numbers_where_all_that_is_run_waits_for_jax(
     job = FuzzJob((SeedFile("seed", Path("any"), None),), targets, "layers", Budget(mutants=1))
     assert ("REFILL" in rules_of(job)) is refilled
     assert {"FL", "AGAIN"} <= rules_of(job).keys()
+    assert list(rules_of(replace(job, rules=("FL", "REFILL")))) == ["FL", "REFILL"]

@@ -33,9 +33,10 @@ def _of_failures(model: Model, judged: Judged) -> CauseKey:
     """
     kinds = {layer.name: layer.kind for layer in model.layers}
     package = dialect(model.dialect).targets.PACKAGE
+    alone = model.layers[0].kind if len(model.layers) == 1 else "a model"
     who, words = [], []
     for name, run in sorted(judged.failed.items()):
-        kind = kinds.get(run.layer or "", "a model")
+        kind = kinds.get(run.layer or "", alone)
         who.append(f"{name}: {run.outcome.value} in {_place(run, package) or kind}")
         words.append(f"{kind}: {wording(run.message)}")
     return CauseKey("; ".join(who), " | ".join(words))

@@ -28,14 +28,15 @@ def chosen_rules(names: Sequence[str], spoken: str) -> dict[str, Rule]:
 def rules_of(job: FuzzJob) -> dict[str, str]:
     """The rules that a campaign may use, those named as far as its strategy has them, by group.
 
-    The same layer on other numbers is worth a try of its own only where new layers cost far more.
+    The same layer on other numbers is worth a try of its own where new layers cost far more, or
+    where somebody names it.
     """
     if job.in_bulk:
         return {FREE: "layers"}
     groups = {name: rule.GROUP for name, rule in all_rules(job.dialect).items()}
     groups.update(dict.fromkeys(PROBES, GROUP))
     wanted = set(find_strategy(job.strategy).GROUPS)
-    if not all_wait(job.targets):
+    if not job.rules and not all_wait(job.targets):
         wanted -= {REFILLING}
     found = {name: groups[name] for name in job.rules or groups if groups[name] in wanted}
     if not found:

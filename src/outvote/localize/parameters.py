@@ -163,7 +163,7 @@ class Localizer:
         floats = [array for array in arrays if array.dtype.kind == "f"]
         first = np.concatenate([*(a.reshape(-1) for a in floats), np.zeros(0)]).astype(np.float32)
         ordinary = first[np.isfinite(first)]
-        spread = float(ordinary.std()) if ordinary.size else 0.0
+        spread = float(ordinary.std(dtype=np.float64)) if ordinary.size else 0.0
         population = Population(first, np.full(len(first), spread), SEARCH, rng)
         worst = 0.0
         while True:
