@@ -305,14 +305,16 @@ def test_what_draws_random_numbers_is_stilled_or_named(pool: Pool) -> None:
         return layer(pool, kind, {}, False, **config)
 
     noisy = (named("Dropout", rate=0.5), named("GaussianNoise", stddev=0.1), named("ReLU"))
-    flip = replace(named("RandomFlip"), kwargs={"training": False})
-    model = replace(dense(pool), layers=(*noisy, flip), outputs=(Ref("relu"),))
+    # What resizes is an augmentation too: it draws nothing.
+    told = [named("RandomFlip"), named("Resizing", height=2, width=2)]
+    augment = [replace(one, kwargs={"training": False}) for one in told]
+    model = replace(dense(pool), layers=(*noisy, *augment), outputs=(Ref("relu"),))
     reply = pool.ask("jax", PrepareTraining(model=model)).reply
     assert reply.stilled == ("dropout", "gaussiannoise")
     assert reply.drawing == ("randomflip",)
     assert [item.config.get("rate", item.config.get("stddev")) for item in reply.model.layers] == [
         *(0.0, 0.0),
-        *(None, None),
+        *(None, None, None),
     ]
     assert reply.model.layers[0].kwargs == {"training": True}
     assert reply.model.layers[2].kwargs == {}

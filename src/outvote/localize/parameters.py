@@ -196,7 +196,8 @@ def _feeds(arrays: Sequence[Array], rows: Array) -> list[Array]:
         if array.dtype.kind == "f":
             genes = rows[:, taken : taken + array.size]
             taken += array.size
-            feeds.append(genes.reshape(-1, *array.shape[1:]).astype(array.dtype))
+            with np.errstate(over="ignore"):  # mutated beyond a narrow type: infinity
+                feeds.append(genes.reshape(-1, *array.shape[1:]).astype(array.dtype))
         else:
             feeds.append(np.repeat(array, len(rows), axis=0))
     return feeds

@@ -27,14 +27,18 @@ _COMPILED = ("xla", "jit", "compile")
 
 def prepare(workshop: Workshop, request: PrepareTraining) -> TrainingPrepared:
     """The model as `fit` calls it, without what it would draw at random."""
+    from outvote.dialects.keras.workers.keras3.graph import spec_of
+
     layers, stilled, drawing = [], [], []
     for layer in request.model.layers:
-        if layer.kwargs.get("training") is False:  # an augmentation: it was told not to train
-            drawing.append(layer.name)
         still = replace(layer, config=_without_chance(layer.config))
         if still.config != layer.config:
             stilled.append(layer.name)
-        layers.append(_in_training(still, workshop))
+        made = workshop.revive({**spec_of(still), "build_config": None})
+        # Of augmentations, which were told not to train, some resize or the like, and draw nothing.
+        if layer.kwargs.get("training") is False and _draws(made):
+            drawing.append(layer.name)
+        layers.append(_in_training(still, made))
     model = replace(request.model, layers=tuple(layers))
     return TrainingPrepared(model=model, stilled=tuple(stilled), drawing=tuple(drawing))
 
@@ -50,11 +54,14 @@ def _without_chance(config: Any) -> Any:
     return [_without_chance(item) for item in config] if isinstance(config, list) else config
 
 
-def _in_training(layer: Layer, workshop: Workshop) -> Layer:
-    """Told to train, if it is a layer that asks."""
-    from outvote.dialects.keras.workers.keras3.graph import spec_of
+def _draws(made: Any) -> bool:
+    """Whether a layer, or one inside it, has somewhere to take random numbers from."""
+    parts = made._flatten_layers() if hasattr(made, "_flatten_layers") else (made,)
+    return any(getattr(part, "_seed_generators", ()) for part in parts)
 
-    made = workshop.revive({**spec_of(layer), "build_config": None})
+
+def _in_training(layer: Layer, made: Any) -> Layer:
+    """Told to train, if it is a layer that asks."""
     if not getattr(made, "_call_has_training_arg", False):
         return layer
     return replace(layer, kwargs={**layer.kwargs, "training": True})
