@@ -11,11 +11,11 @@ import pytest
 
 from conftest import fake
 from outvote.campaign import docket
-from outvote.campaign.docket import Docket
+from outvote.campaign.docket import Docket, OddCase
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.keeper import Keeper
 from outvote.campaign.novelty import Novelty
-from outvote.campaign.odd import key_of
+from outvote.campaign.odd import key_beside, key_of
 from outvote.campaign.oracle import Judged
 from outvote.campaign.progress import Progress
 from outvote.campaign.totals import Totals
@@ -24,6 +24,7 @@ from outvote.core.frames import Frame, innermost_frame
 from outvote.core.model import REF, Input, Layer, Model, Ref
 from outvote.core.sifted import CauseKey, SuspectCase
 from outvote.core.target import Outcome, Run
+from outvote.store.rows import Birth
 from outvote.store.store import Store
 
 TRACE = """Traceback (most recent call last):
@@ -74,6 +75,26 @@ def test_errors_from_one_place_are_of_one_family_and_each_layer_is_looked_at_onc
     for trace in ("", elsewhere):  # another library's door says nothing
         other = key_of(model_of("Conv2D"), failing("size 7 of 'b'", trace))
         assert other.family == "torch: error in Conv2D"
+
+
+def test_what_parts_others_is_not_hidden_by_a_failure_that_is_known(tmp_path: Path) -> None:
+    run = failing("no").failed["torch"]
+    model = model_of("Conv2D")
+    parted = Judged({"torch": run}, {}, {}, (), {"one": "jax: inconsistency"})
+    failure, beside = key_of(model, parted), key_beside(model, parted)
+    assert beside is not None
+    assert beside.family == "Conv2D | jax: inconsistency"
+    assert key_beside(model, failing("no")) is None
+    with closing(Store(tmp_path, create=True)) as store:
+        waits = Docket(store, Keeper(store, lambda: 0.0), Totals(store), confirms=True)
+        for number in (1, 2, 3):
+            birth = Birth(number, 0, "FL", 0)
+            taken = waits.add(OddCase(failure, birth, True, beside))
+            assert taken.is_new == (number < 3)
+            one = waits.next()
+            assert (one and one.case.key) == {1: failure, 2: beside, 3: None}[number]
+            if one is not None:
+                waits.looked(one, None)
 
 
 def test_words_of_parameters_tell_differences_apart_and_sizes_do_not() -> None:

@@ -188,7 +188,7 @@ class Campaign:
             reports = yield self._of_births(TryOut, some)
             for birth, report in zip(some, reports, strict=True):
                 if report is not None and report.odd is not None:
-                    self._docket.add_again(OddCase(report.odd, birth))
+                    self._docket.add_again(OddCase(report.odd, birth, beside=report.beside))
             yield Settle((), self._docket.numbers, None)
 
     def _generation(self, size: int) -> Brood:
@@ -347,7 +347,8 @@ class Campaign:
         report = replace(report, lines=self._lines.new_in(report.lines))
         row, is_new = report.row, False
         if report.odd is not None:
-            taken = self._docket.add(OddCase(report.odd, asked.birth, report.repeatable))
+            odd = OddCase(report.odd, asked.birth, report.repeatable, report.beside)
+            taken = self._docket.add(odd)
             report, is_new = report.showing(taken.again), taken.is_new
         offspring = self._as_told.pop(row.number, None) or self._offspring(report, is_new)
         joined = self._diary.strategy.tell(asked.choice, offspring)

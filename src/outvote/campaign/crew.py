@@ -14,7 +14,7 @@ from pathlib import Path
 
 from outvote.campaign.equipment import Equipment
 from outvote.campaign.family import Family, Lost
-from outvote.campaign.odd import key_of
+from outvote.campaign.odd import key_beside, key_of
 from outvote.campaign.probes.prober import PROBES, Prober
 from outvote.campaign.report import Opening, Report, Sitting, Standing, ToldFinding
 from outvote.campaign.rules import chosen_rules
@@ -269,6 +269,7 @@ class Crew:
             kinds,
             values,
             key_of(model, odd) if odd is not None else None,
+            key_beside(model, odd) if odd is not None else None,
             odd is not None and bool(odd.odd or odd.failed),
             trial.repeatable,
             trial.counts,

@@ -7,7 +7,7 @@ into in a share of the time, and the rest after the end of the budget, as far as
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from outvote.campaign.keeper import Keeper
 from outvote.campaign.novelty import Novelty, Waiting
@@ -32,6 +32,7 @@ class OddCase:
     key: CauseKey
     birth: Birth
     repeatable: bool = True
+    beside: CauseKey | None = None  # how else, where what fails hides it
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,15 @@ class Docket:
     def add(self, case: OddCase) -> Taken:
         """Take in a mutant on which targets part.
 
-        What looks like something that waits already is counted when that was looked into.
+        What looks like something that waits already is counted when that was looked into. A look
+        shows all of a mutant; where one at its failures is no longer worth it, the rest waits.
         """
+        if case.beside is None or not self._novelty.knows(case.key):
+            return self._taken(case)
+        failing, rest = self._taken(case), self._taken(replace(case, key=case.beside, beside=None))
+        return Taken(failing.again | rest.again, rest.is_new)
+
+    def _taken(self, case: OddCase) -> Taken:
         number = case.birth.number
         is_new = case.key not in self._novelty.met
         again = self._novelty.add(number, case.key, [case])
@@ -75,7 +83,8 @@ class Docket:
     def add_again(self, case: OddCase) -> None:
         """Take in a mutant that an earlier sitting did not get to, and those that look like it."""
         self.add(case)
-        first = self._first.get(case.key, case.birth.number)
+        waits = case.beside if case.beside and self._novelty.knows(case.key) else case.key
+        first = self._first.get(waits, case.birth.number)
         if first != case.birth.number:
             like_it = self._store.take_alike(case.birth.number)
             self._alike += [(first, number) for number in like_it]

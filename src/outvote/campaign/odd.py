@@ -19,11 +19,23 @@ def key_of(model: Model, judged: Judged) -> CauseKey:
     """Of failures where there are some: what comes behind them was not computed."""
     if judged.failed:
         return _of_failures(model, judged)
+    found = _of_layers(model, judged)
+    if found is not None:
+        return found
+    pairs = "; ".join(" ".join(pair.targets) for pair in judged.apart)
+    return CauseKey(f"the outputs | {pairs}", " ".join(sorted({i.kind for i in model.layers})))
+
+
+def key_beside(model: Model, judged: Judged) -> CauseKey | None:
+    """Of who did not fail, where some did: what these part in may be known by nothing else."""
+    return _of_layers(model, judged) if judged.failed else None
+
+
+def _of_layers(model: Model, judged: Judged) -> CauseKey | None:
     for layer in model.layers:
         if layer.name in judged.odd:
             return CauseKey(f"{layer.kind} | {judged.odd[layer.name]}", _words(model, layer))
-    pairs = "; ".join(" ".join(pair.targets) for pair in judged.apart)
-    return CauseKey(f"the outputs | {pairs}", " ".join(sorted({i.kind for i in model.layers})))
+    return None
 
 
 def _of_failures(model: Model, judged: Judged) -> CauseKey:

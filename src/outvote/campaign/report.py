@@ -39,6 +39,7 @@ class Report:
     kinds: tuple[str, ...] = ()  # of the layers that are new
     values: tuple[str, ...] = ()  # kind, parameter and class of its value
     odd: CauseKey | None = None  # how what is not looked into yet looks: targets part, or fail
+    beside: CauseKey | None = None  # and how those part who do not fail, where some do
     is_new_odd: bool = False  # what is odd is new with it
     repeatable: bool = True  # it can be made again from its birth
     counts: bool = True  # it is on the inputs of its seed: only then may it breed
