@@ -99,6 +99,24 @@ def test_what_reaches_new_lines_is_varied_for_some_tries_beside_the_pool() -> No
     assert asked.state()["varied"] == []
 
 
+@pytest.mark.parametrize(
+    ("found", "least", "most"), [((0, 0), 0.4, 0.6), ((1, 0), 0.02, 0.1), ((0, 1), 0.4, 0.6)]
+)
+def test_layers_are_varied_as_often_as_that_brings_something_new(
+    found: tuple[int, int], least: float, most: float
+) -> None:
+    """What is drawn, and what varies it, each either always shows something new or never."""
+    asked = strategy("layers", Experience.new(SEEDS, {"FL": "layers", "AGAIN": "neighbours"}, 0))
+    rules = []
+    for number in range(100, 700):
+        choice = asked.ask()
+        rules.append(choice.rule)
+        new = found[choice.rule == "AGAIN"]
+        asked.tell(choice, Offspring(number, None, False, new, lines=9, varies=True))
+    late = rules[200:]
+    assert least <= late.count("AGAIN") / len(late) <= most
+
+
 def test_without_the_rule_that_varies_nothing_is_kept_for_it() -> None:
     asked = strategy("layers", Experience.new(SEEDS, {"FL": "layers"}, 0))
     assert not asked.tell(asked.ask(), Offspring(100, None, False, lines=3, varies=True))

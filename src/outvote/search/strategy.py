@@ -74,6 +74,7 @@ class Experience:
     varied: list[list[int]] = field(default_factory=list)  # mutants beside the pool, tries left
     refilled: list[int] = field(default_factory=list)  # such mutants, once for each try
     asked: dict[str, int] = field(default_factory=dict)  # rule → how often it was chosen
+    yields: dict[str, list[int]] = field(default_factory=dict)  # rule → mutants, with something new
 
     def rules_of(self, group: str) -> list[str]:
         return [name for name in self.tallies if self.groups[name] == group]
@@ -85,6 +86,12 @@ class Experience:
         rng = np.random.default_rng([seed, 0x5EA6C8])
         tallies = {rule: Tally() for rule in sorted(rules)}
         return Experience(members, tallies, dict(rules), rng)
+
+    def count(self, choice: Choice, offspring: Offspring) -> None:
+        """Whether a mutant showed something new."""
+        row = self.yields.setdefault(choice.rule, [0, 0])
+        row[0] += 1
+        row[1] += offspring.found > 0
 
     def learn(self, choice: Choice, offspring: Offspring) -> bool:
         """Count a choice that gave a mutant; True when the mutant amplifies (Algorithm 1).
@@ -124,6 +131,7 @@ class Experience:
             "varied": self.varied,
             "refilled": self.refilled,
             "asked": self.asked,
+            "yields": self.yields,
         }
 
     @staticmethod
@@ -142,4 +150,5 @@ class Experience:
             [list(row) for row in state.get("varied", [])],
             list(state.get("refilled", [])),
             dict(state.get("asked", {})),
+            {name: list(row) for name, row in state.get("yields", {}).items()},
         )
