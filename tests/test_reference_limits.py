@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -222,3 +224,17 @@ def test_parameters_that_change_nothing_are_not_asked_for() -> None:
 def test_the_limits_are_of_kinds_that_have_a_formula() -> None:
     limited = {made.kind for _, made, _, _ in LIMITS} - {"Lambda"}
     assert limited <= covered()
+
+
+def test_numbers_of_nothing_warn_nobody() -> None:
+    code = """
+import numpy as np
+from outvote.core.model import REF, Layer
+from outvote.core.states import State
+from outvote.dialects.keras.reference import reference
+layer = Layer("l", "GroupNormalization", {"groups": 1}, [{REF: ["x", 0]}])
+nothing = State(np.zeros((2, 0, 3), "float32"))
+print(reference(layer, [np.ones(3), np.ones(3)], [nothing])[0].shape)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("(2, 0, 3)\n", "")

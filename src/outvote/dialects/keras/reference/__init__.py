@@ -8,6 +8,8 @@ answer is None, never a guess.
 from __future__ import annotations
 
 import functools
+import re
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -23,6 +25,8 @@ Compute = Callable[[Call], list[Array]]
 # What NumPy and Python raise where a layer cannot be computed at all: a kernel larger than its
 # input, an axis that is not there. Targets may accept such a case; the reference does not.
 REFUSED = (ArithmeticError, AssertionError, LookupError, TypeError, ValueError)
+# The mean of no instances is NaN, as it is elsewhere: nobody need be warned of it.
+warnings.filterwarnings("ignore", category=RuntimeWarning, module=re.escape(__name__))
 
 
 def reference(layer: Layer, weights: Sequence[Array], given: Sequence[State]) -> list[Array] | None:
