@@ -87,14 +87,25 @@ def test_what_parts_others_is_not_hidden_by_a_failure_that_is_known(tmp_path: Pa
     assert key_beside(model, failing("no")) is None
     with closing(Store(tmp_path, create=True)) as store:
         waits = Docket(store, Keeper(store, lambda: 0.0), Totals(store), confirms=True)
-        for number in (1, 2, 3):
+
+        def is_new(number: int) -> bool:
             birth = Birth(number, 0, "FL", 0)
-            taken = waits.add(OddCase(failure, birth, True, beside))
-            assert taken.is_new == (number < 3)
+            return waits.add(OddCase(failure, birth, True, beside)).is_new
+
+        def looked() -> CauseKey | None:
             one = waits.next()
-            assert (one and one.case.key) == {1: failure, 2: beside, 3: None}[number]
             if one is not None:
                 waits.looked(one, None)
+            return one.case.key if one else None
+
+        assert is_new(1)  # which waits for its failure
+        assert is_new(2)  # and this for what is beside it
+        assert {looked(), looked()} == {failure, beside}
+        assert not is_new(3)
+        assert looked() is None
+        alone = key_of(model, Judged({}, {}, {}, (), {"one": "jax: inconsistency"}))
+        assert alone.family == beside.family
+        assert waits.add(OddCase(alone, Birth(4, 0, "FL", 0), True, None)).is_new
 
 
 def test_words_of_parameters_tell_differences_apart_and_sizes_do_not() -> None:

@@ -63,12 +63,19 @@ class Docket:
         """Take in a mutant on which targets part.
 
         What looks like something that waits already is counted when that was looked into. A look
-        shows all of a mutant; where one at its failures is no longer worth it, the rest waits.
+        shows all of a mutant; where one at its failures is of another mutant, the rest waits.
         """
-        if case.beside is None or not self._novelty.knows(case.key):
+        rest = self._rest_of(case)
+        if rest is None:
             return self._taken(case)
-        failing, rest = self._taken(case), self._taken(replace(case, key=case.beside, beside=None))
-        return Taken(failing.again | rest.again, rest.is_new)
+        failing, other = self._taken(case), self._taken(rest)
+        return Taken(failing.again | other.again, other.is_new)
+
+    def _rest_of(self, case: OddCase) -> OddCase | None:
+        """What it is besides its failures, where these are known or wait for a look at another."""
+        number = case.birth.number
+        is_met = self._novelty.knows(case.key) or self._first.get(case.key, number) != number
+        return replace(case, key=case.beside, beside=None) if case.beside and is_met else None
 
     def _taken(self, case: OddCase) -> Taken:
         number = case.birth.number
@@ -82,9 +89,9 @@ class Docket:
 
     def add_again(self, case: OddCase) -> None:
         """Take in a mutant that an earlier sitting did not get to, and those that look like it."""
+        waits = self._rest_of(case) or case
         self.add(case)
-        waits = case.beside if case.beside and self._novelty.knows(case.key) else case.key
-        first = self._first.get(waits, case.birth.number)
+        first = self._first.get(waits.key, case.birth.number)
         if first != case.birth.number:
             like_it = self._store.take_alike(case.birth.number)
             self._alike += [(first, number) for number in like_it]

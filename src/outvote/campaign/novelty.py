@@ -51,6 +51,8 @@ class Novelty(Generic[C]):
         """What an earlier sitting has looked into is not looked into again."""
         self._led_to.update(led_to)
         self.met.update(led_to.keys())
+        self._looks.update(key.family for key in led_to)
+        self._looks_about.update(key.subject for key in led_to)
 
     @property
     def led_to(self) -> Mapping[CauseKey, frozenset[str]]:
@@ -94,7 +96,8 @@ class Novelty(Generic[C]):
         return self.most_vain is not None and self._vain[key.family] >= self.most_vain
 
     def _rank(self, key: CauseKey) -> tuple[int, ...]:
-        """Least is known of what was looked at least; what harms least comes last among equals."""
+        """Families that were looked at least come first; of these, types alone come last, and
+        before them what is about the kinds of layers that were looked at least."""
         vain = self._vain[key.family] if self.most_vain is None else 0
         looks, about = self._looks[key.family], self._looks_about[key.subject]
         return (vain, looks, key.is_of_type, about, -self.met[key])

@@ -17,25 +17,24 @@ from outvote.judge.partings import wording
 
 def key_of(model: Model, judged: Judged) -> CauseKey:
     """Of failures where there are some: what comes behind them was not computed."""
-    if judged.failed:
-        return _of_failures(model, judged)
-    found = _of_layers(model, judged)
-    if found is not None:
-        return found
-    pairs = "; ".join(" ".join(pair.targets) for pair in judged.apart)
-    return CauseKey(f"the outputs | {pairs}", " ".join(sorted({i.kind for i in model.layers})))
+    return _of_failures(model, judged) if judged.failed else _of_results(model, judged)
 
 
 def key_beside(model: Model, judged: Judged) -> CauseKey | None:
     """Of who did not fail, where some did: what these part in may be known by nothing else."""
-    return _of_layers(model, judged) if judged.failed else None
+    if not judged.failed or not (judged.odd or judged.apart):
+        return None
+    key = _of_results(model, judged)
+    # What shows where some fail need not be what shows where nobody does.
+    return CauseKey(key.family, f"beside a failure: {key.detail}")
 
 
-def _of_layers(model: Model, judged: Judged) -> CauseKey | None:
+def _of_results(model: Model, judged: Judged) -> CauseKey:
     for layer in model.layers:
         if layer.name in judged.odd:
             return CauseKey(f"{layer.kind} | {judged.odd[layer.name]}", _words(model, layer))
-    return None
+    pairs = "; ".join(" ".join(pair.targets) for pair in judged.apart)
+    return CauseKey(f"the outputs | {pairs}", " ".join(sorted({i.kind for i in model.layers})))
 
 
 def _of_failures(model: Model, judged: Judged) -> CauseKey:

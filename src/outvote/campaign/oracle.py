@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -113,5 +113,8 @@ def _apart(a: Outputs, b: Outputs) -> str:
     """How two targets differ on a hidden layer, instance by instance; empty where they agree."""
     if distance(a, b) < screen_tolerance(a):
         return ""
-    how, other = kind_of(a, b), [x.shape for x in a.arrays] != [x.shape for x in b.arrays]
-    return how if how != "shape" or other else "type"
+    if a.dtypes == b.dtypes or len(a.arrays) != len(b.arrays):
+        return kind_of(a, b)
+    typed = replace(b, dtypes=a.dtypes)  # as if of the same types
+    alike = distance(a, typed) < max(screen_tolerance(a), screen_tolerance(b))
+    return "type" if alike else kind_of(a, typed)

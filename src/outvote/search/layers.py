@@ -65,7 +65,10 @@ class SingleLayers(Unguided):
     @property
     def _share(self) -> float:
         """Of the choices, as a mutant that varies shows something new beside one that is drawn."""
-        varying, drawing = self._rate(self._varying), self._rate(self._memory.rules_of(NAME))
+        drawn = self._memory.rules_of(NAME)
+        if not drawn:
+            return _MOST
+        varying, drawing = self._rate(self._varying), self._rate(drawn)
         return min(_MOST, max(_LEAST, varying / (varying + drawing)))
 
     def _rate(self, rules: Sequence[str]) -> float:

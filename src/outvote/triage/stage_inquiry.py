@@ -369,6 +369,8 @@ class StageInquiry:
     @property
     def adds_up(self) -> bool:
         """Whether rounding of many layers may come to as much."""
+        if self.part == "steps":  # which are as small as a rate of learning makes them
+            return False
         return self._is_of_numbers and self.seen.gap.times < LOST_DIGITS
 
     @cached_property

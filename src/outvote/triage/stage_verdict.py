@@ -164,12 +164,12 @@ STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
     DecisionRow(
         "steps-lead-on",
         "targets part in the first step of a whole model, none of whose stages differs alone, and "
-        "each goes where its own update leads by its own gradients, as rounding moves them",
+        "nobody goes where no gradients lead, as rounding moves them",
         lambda q: q.part == "steps" and q.passed_on,
         "precision",
-        "No stage alone differs, and each target's first step is what its own update makes of its "
-        "own gradients, as rounding moves them: what is nothing but rounding may become a whole "
-        "step of an optimiser.",
+        "No stage alone differs, and each target's first step is what updates make of gradients, "
+        "as rounding moves them: what is nothing but rounding may become a whole step of an "
+        "optimiser.",
     ),
     DecisionRow(
         "loss-of-logits",
