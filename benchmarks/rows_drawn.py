@@ -50,6 +50,19 @@ def _uneven(layer: Layer, x: Any, kernel: str) -> bool:
     return any(s > 1 and max(0, (-(-n // s) - 1) * s + k - n) % 2 for n, k, s in triples)
 
 
+def _centred(layer: Layer, x: Any) -> bool:
+    """Padding "same" with strides needs as much before as behind, and not the same along all axes.
+
+    That much was handed over, in the wrong order; of anything else the input was padded before.
+    """
+    sizes = _spatial(layer, x)
+    each = [_each(layer, name, len(sizes)) for name in ("kernel_size", "strides", "dilation_rate")]
+    if layer.config.get("padding") != "same" or not x.size or max(each[1]) == 1:
+        return False
+    pads = [d * (k - 1) - (n - 1) % s for n, k, s, d in zip(sizes, *each, strict=True)]
+    return not any(pad % 2 for pad in pads) and len({*pads}) > 1
+
+
 def _is_first(layer: Layer) -> bool:
     return layer.config.get("data_format") == "channels_first"
 
@@ -87,7 +100,7 @@ def _too_large(layer: Layer, inputs: Sequence[Any]) -> bool:
 # By number of the row: kinds of layers, and whether one of them would show it.
 ROWS: Mapping[int, tuple[str, Callable[[Layer, Sequence[Any]], bool]]] = {
     1: ("AveragePooling2D", lambda layer, xs: _uneven(layer, xs[0], "pool_size")),
-    2: ("Conv2D", lambda layer, xs: _uneven(layer, xs[0], "kernel_size")),
+    2: ("Conv2D", lambda layer, xs: _centred(layer, xs[0])),
     3: ("Conv2DTranspose", lambda layer, xs: layer.config["padding"] == "same"
         and max(_each(layer, "strides", 2)) > 1 and xs[0].size > 0),
     4: ("RNN", _stacked),

@@ -13,6 +13,7 @@ import numpy as np
 
 _ODD = 0.15  # of the sizes that are drawn
 _EACH_ITS_OWN = 0.2  # groups of one channel
+_EACH_AXIS = 0.5  # of the windows have a size of its own along each axis: square ones hide much
 _SEVERAL_AXES = ("LayerNormalization", "UnitNormalization", "Softmax")
 NESTED = "$layer"  # {"$layer": [kind, parameters]}: a layer as the value of a parameter
 
@@ -61,7 +62,7 @@ def per_axis(d: Draw, values: Sequence[int], below: Sequence[int] | None = None)
     """One number for all axes, or one for each."""
     limit = below or [99] * len(d.spatial)
     allowed = [[v for v in values if v <= n] or [1] for n in limit]
-    if d.chance(0.3) and len(allowed) > 1:
+    if d.chance(_EACH_AXIS) and len(allowed) > 1:
         return [d.one_of(*choices) for choices in allowed]
     common = [v for v in values if v <= min(limit, default=1)] or [1]
     return d.one_of(*common)
