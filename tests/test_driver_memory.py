@@ -192,6 +192,33 @@ def test_what_looks_like_something_that_waits_is_in_the_store(tmp_path: Path) ->
         assert store.take_alike(3) == [], "it is known, and nothing waits for it"
 
 
+def test_what_an_earlier_sitting_left_waits_until_it_is_run_again(tmp_path: Path) -> None:
+    key, birth = CauseKey("Dense", "a"), Birth(2, 1, "LC", 0)
+    with closing(Store(tmp_path, create=True)) as store:
+        store.note(facts.JOB, {})
+        for number in (1, 2, 3, 4, 5):
+            store.add(Row(number, 1, 1, "LC", 0, "ok", 0.0, False, 1, 0.0, 0.0, ""))
+        store.alike(2, 3)
+        store.alike(4, 5)
+        keeper = Keeper(store, lambda: 0.0)
+        book = Docket(store, keeper, Totals(store), confirms=True)
+        book.expect([2, 4])
+        book.add(OddCase(key, Birth(9, 1, "LC", 0)))  # of another crew, meanwhile
+        book.note()
+        assert store.fact(facts.WAITING) == [2, 4, 9], "whoever is killed now has lost nothing"
+        one = book.next()
+        assert one is not None
+        told = ToldFinding("f", "it", dict.fromkeys(("kind", "triage", "title", "accused"), ""))
+        found = Report(store.rows()[0], {}, (told,))
+        book.looked(one, found)
+        book.add_again(OddCase(key, birth))
+        book.show_again(4, frozenset({"f"}))
+        book.note()
+        assert store.fact(facts.WAITING) == []
+        assert [row.number for row in store.rows() if row.inconsistent] == [2, 3, 4, 5]
+        assert [seen.count for seen in store.findings()] == [5]
+
+
 def test_of_a_family_that_waits_for_good_no_case_is_kept() -> None:
     def case(detail: int, family: str = "a") -> SuspectCase:
         return SuspectCase(CauseKey(family, str(detail)), b"", ())

@@ -102,6 +102,7 @@ class Campaign:
         self._again = deque(_asked_in(turn) for turn in unanswered)
         waited = map(store.birth, store.fact(facts.WAITING))
         self._waited = [birth for birth in waited if birth is not None]
+        self._docket.expect(birth.number for birth in self._waited)
         self._ancestry = Ancestry(store)
         # In bulk there is no strategy to tell: the dialect draws all cases.
         self._sifter = Sifter(crews, store, self._totals, self._keeper) if job.in_bulk else None
@@ -184,12 +185,21 @@ class Campaign:
         """What waited for a look when an earlier sitting ended is made and run again."""
         size = self._job.generation
         some, self._waited = self._waited[:size], self._waited[size:]
+        reports: list[Report | None] = [None] * len(some)
         with suppress(Deadly):
             reports = yield self._of_births(TryOut, some)
+        with self._store.transaction():
             for birth, report in zip(some, reports, strict=True):
-                if report is not None and report.odd is not None:
-                    self._docket.add_again(OddCase(report.odd, birth, beside=report.beside))
+                self._recall(birth, report)
+            self._docket.note()
+        with suppress(Deadly):
             yield Settle((), self._docket.numbers, None)
+
+    def _recall(self, birth: Birth, report: Report | None) -> None:
+        if report is not None and report.odd is not None:
+            self._docket.add_again(OddCase(report.odd, birth, beside=report.beside))
+        else:
+            self._docket.show_again(birth.number, report.again if report else frozenset())
 
     def _generation(self, size: int) -> Brood:
         bred: list[AskedBirth] = []

@@ -7,6 +7,7 @@ into in a share of the time, and the rest after the end of the budget, as far as
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from outvote.campaign.keeper import Keeper
@@ -56,6 +57,7 @@ class Docket:
         self._first: dict[CauseKey, int] = {}  # number of what waits, or is being looked into
         self._alike: list[tuple[int, int]] = []  # [that, one like it], not stored yet
         self._under_way: list[Waiting[OddCase]] = []  # that crews are looking into
+        self._left: dict[int, None] = {}  # by an earlier sitting, and not taken in yet
         self.looks = 0.0  # seconds that looks took, of all crews, in this sitting
         self.searches = 0.0  # and the rest of their time
 
@@ -87,14 +89,25 @@ class Docket:
                 self._alike.append((first, number))
         return Taken(again, is_new)
 
+    def expect(self, numbers: Iterable[int]) -> None:
+        """Mutants that an earlier sitting did not get to; they wait until they are run again."""
+        self._left = dict.fromkeys(numbers)
+
+    def show_again(self, number: int, shown: frozenset[str]) -> None:
+        """Of those, one that needs no look: what was found since explains it, if anything does."""
+        self._left.pop(number, None)
+        self._keeper.again(number, shown)
+        self._shows(number, shown)
+
     def add_again(self, case: OddCase) -> None:
-        """Take in a mutant that an earlier sitting did not get to, and those that look like it."""
-        waits = self._rest_of(case) or case
-        self.add(case)
-        first = self._first.get(waits.key, case.birth.number)
-        if first != case.birth.number:
-            like_it = self._store.take_alike(case.birth.number)
-            self._alike += [(first, number) for number in like_it]
+        """Take in one of those, and what looks like it."""
+        number, waits = case.birth.number, self._rest_of(case) or case
+        self._left.pop(number, None)
+        taken = self.add(case)
+        if self._novelty.knows(waits.key):  # since others like it were run
+            self.show_again(number, taken.again)
+        elif (first := self._first[waits.key]) != number:
+            self._alike += [(first, other) for other in self._store.take_alike(number)]
 
     @property
     def is_due(self) -> bool:
@@ -131,15 +144,19 @@ class Docket:
         self._novelty.looked(one, shown, is_new)
         self._first.pop(one.case.key, None)
         self._note_alike()
-        alike = self._store.take_alike(one.number)
-        for number in alike:
-            self._keeper.again(number, shown)
-        if shown:
-            for number in (one.number, *alike):
-                self._store.shows_finding(number)
+        self._shows(one.number, shown)
         led_to = self._novelty.led_to.items()
         told = [[[key.family, key.detail], sorted(found)] for key, found in led_to]
         self._store.note(facts.LOOKED_INTO, told)
+
+    def _shows(self, number: int, shown: frozenset[str]) -> None:
+        """What a mutant shows, those that look like it show again."""
+        alike = self._store.take_alike(number)
+        for other in alike:
+            self._keeper.again(other, shown)
+        if shown:
+            for one in (number, *alike):
+                self._store.shows_finding(one)
 
     def _note_alike(self) -> None:
         for first, number in self._alike:
@@ -158,7 +175,8 @@ class Docket:
     def note(self) -> None:
         """What waits, in the transaction that is open."""
         kept = [one for one in self._waiting if one.case.repeatable]
-        self._store.note(facts.WAITING, [one.number for one in kept])
+        waiting = dict.fromkeys([*self._left, *(one.number for one in kept)])
+        self._store.note(facts.WAITING, list(waiting))
         self._note_alike()
         self._store.note(
             facts.WAITING_KINDS,
