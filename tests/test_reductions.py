@@ -295,6 +295,13 @@ def test_parameters_go_to_their_defaults_boldly_and_then_one_by_one(here: Here) 
     ]
 
 
+def test_a_seed_has_no_default_to_go_to(here: Here, monkeypatch: pytest.MonkeyPatch) -> None:
+    layer = layer_of("a", ["in0"], factor=3, note="loud", seed=7)
+    told = {"a": {"factor": 3, "note": "loud", "seed": 8}}  # another one whenever it is asked for
+    monkeypatch.setattr(Here, "defaults", lambda self, specimen: told)
+    assert configs(default_parameters(alone(layer), here)) == []
+
+
 @pytest.mark.parametrize(
     ("value", "smaller"),
     [

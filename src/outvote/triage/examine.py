@@ -14,7 +14,7 @@ from outvote.core.arrays import Array
 from outvote.core.blobs import BlobStore
 from outvote.core.cuts import one_layer
 from outvote.core.dialect import dialect
-from outvote.core.model import Layer, Model, Ref
+from outvote.core.model import Layer, Model, Ref, digest_of
 from outvote.core.specimen import Specimen
 from outvote.core.states import State
 from outvote.core.target import Target
@@ -354,6 +354,7 @@ class Workbench:
 
     bench: Bench
     name: str
+    _told: dict[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)  # defaults
 
     @property
     def blobs(self) -> BlobStore:
@@ -363,7 +364,10 @@ class Workbench:
         return self.bench.rebuilt(specimen, self.name)
 
     def defaults(self, specimen: Specimen) -> Mapping[str, Mapping[str, Any]]:
-        return self.bench.defaults(specimen, self.name)
+        key = digest_of([[layer.kind, layer.config] for layer in specimen.model.layers])
+        if key not in self._told:  # many a reduction of one specimen asks for them
+            self._told[key] = self.bench.defaults(specimen, self.name)
+        return self._told[key]
 
     def tensors(self, specimen: Specimen, names: Sequence[str]) -> dict[str, list[State]]:
         """What layers give, for the whole batch; nothing where the worker cannot say."""

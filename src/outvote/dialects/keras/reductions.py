@@ -11,7 +11,7 @@ import numpy as np
 from outvote.core.model import Layer, Ref, Weight
 from outvote.core.specimen import Specimen
 from outvote.dialects.keras.initial import initial_value
-from outvote.dialects.keras.layers import INERT_ENDINGS, dtype, stale
+from outvote.dialects.keras.layers import INERT, INERT_ENDINGS, dtype, stale
 from outvote.triage.reductions import (
     Builder,
     Reduction,
@@ -68,7 +68,8 @@ def default_parameters(specimen: Specimen, builder: Builder) -> Iterator[Specime
     for layer in specimen.model.layers:
         if "float" in (dtype(layer) or "") and dtype(layer) != "float32":
             yield from _rebuilt(specimen, layer, {**layer.config, "dtype": "float32"}, builder)
-        other = {k: v for k, v in known.get(layer.name, {}).items() if layer.config.get(k, v) != v}
+        told = {k: v for k, v in known.get(layer.name, {}).items() if k not in INERT}
+        other = {k: v for k, v in told.items() if layer.config.get(k, v) != v}
         bold = [other] if len(other) > 1 else []
         for changes in [*bold, *({key: value} for key, value in other.items())]:
             yield from _rebuilt(specimen, layer, {**layer.config, **changes}, builder)
