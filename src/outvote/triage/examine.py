@@ -154,7 +154,7 @@ class Examiner:
         chosen: dict[str, str] = {}
         for name in sorted(seen.vote.majority, key=self._slowness):
             chosen.setdefault(self.targets[name].implementation_of(kind), name)
-        return [side[0], *list(chosen.values())[:_WITNESSES]]
+        return [min(side, key=self._slowness), *list(chosen.values())[:_WITNESSES]]
 
     def _slowness(self, name: str) -> tuple[bool, bool, bool]:
         target = self.targets[name]
