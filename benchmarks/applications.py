@@ -1,4 +1,4 @@
-"""The 13 ImageNet architectures of CRADLE with random weights, as files for other benchmarks."""
+"""Architectures of keras.applications with random weights, as files for other benchmarks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = [
+NAMES = [  # the 13 of CRADLE
     *("Xception", "VGG16", "VGG19", "ResNet50", "InceptionV3", "InceptionResNetV2"),
     *("MobileNet", "MobileNetV2", "DenseNet121", "DenseNet169", "DenseNet201"),
     *("NASNetMobile", "NASNetLarge"),
 ]
+# A small one of each family that came later.
+LATER = ["ResNet50V2", "MobileNetV3Small", "EfficientNetB0", "EfficientNetV2B0", "ConvNeXtTiny"]
 
 _BUILD = """
 import sys
@@ -25,7 +27,7 @@ model = getattr(keras.applications, name)(weights=None, input_shape=(size, size,
 rng = np.random.default_rng(0)
 def value(v):
     shape = v.shape
-    if v.name in ("gamma", "moving_variance"):
+    if v.name in ("gamma", "moving_variance", "variance"):
         return rng.uniform(0.8, 1.2, shape)
     if v.name in ("beta", "moving_mean", "bias"):
         return rng.normal(0, 0.1, shape)

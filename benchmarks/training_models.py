@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from applications import NAMES, build
+from applications import LATER, NAMES, build
 from outvote.commands.check.job import Job
 from outvote.commands.check.run import check_in
 from outvote.core.dialect import zoo_of
@@ -60,7 +60,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--zoo", default="tiny", help="models or groups of the zoo, with commas")
-    parser.add_argument("--applications", nargs="*", default=[], choices=NAMES, metavar="NAME")
+    applications = [*NAMES, *LATER]
+    parser.add_argument("--applications", nargs="*", default=[], choices=applications)
     parser.add_argument("--data", type=Path, help="a folder with models/*.keras and their data")
     parser.add_argument("--size", type=int, default=96, help="of pictures, if it can (%(default)s)")
     parser.add_argument("--count", type=int, default=4)
