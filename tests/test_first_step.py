@@ -129,12 +129,3 @@ def test_a_first_step_is_held_against_what_gradients_as_rounding_moves_them_lead
     training: Training, explained: bool, weights: tuple[float, ...], tmp_path: Path
 ) -> None:
     assert replace(training, weights=weights).is_explained(tmp_path) is explained
-
-
-@pytest.mark.parametrize("endless", [np.inf, np.nan])
-def test_at_infinity_nothing_has_a_derivative(endless: float) -> None:
-    numbers, masks = np.ones((1, 2), np.float32), np.ones((1, 2), bool)
-    bad = np.full((1, 2), endless, np.float32)
-    assert Pull(MODEL, (numbers, masks), (numbers, None)).is_finite
-    assert not Pull(MODEL, (bad, masks), (numbers, None)).is_finite
-    assert not Pull(MODEL, (numbers, masks), (bad, None)).is_finite

@@ -81,12 +81,6 @@ class Pull:
 
     parts = ("forward", "value", "gradient", "statistics")
 
-    @property
-    def is_finite(self) -> bool:
-        """Whether all that is given is a number: at infinity nothing has a derivative."""
-        given = [array for array in (*self.inputs, *self.cotangents) if array is not None]
-        return all(np.isfinite(array).all() for array in given if array.dtype.kind == "f")
-
     def request(self, blobs: BlobStore, exact: bool = False) -> PullBack:
         return PullBack(
             model=self.model,

@@ -233,8 +233,7 @@ class LessonCheck:
                 alone[name][layer.name] = distance(given[reference], given[name])
             if with_outputs:
                 self._tell_output(done, layer)
-            assert isinstance(done.exercise, Pull)
-            for part in ("gradient", "statistics") if done.exercise.is_finite else ("statistics",):
+            for part in ("gradient", "statistics"):
                 seen = self._compare(done, part, part, kind=layer.kind)
                 if seen.kind is None:
                     continue
