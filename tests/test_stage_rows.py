@@ -108,7 +108,8 @@ class Desk:
         leaf = Leaf("", 0, "x", slope, "" if slope is None else slope.dtype.name)
         told = Outputs((y,), (y.dtype.name,))
         border = 1e-7 if request.border is None else request.border
-        value = np.sum(y * cotangent) + x.dtype.type(self.clipped.get(name, 0.0) * border)
+        with np.errstate(all="ignore"):
+            value = np.sum(y * cotangent) + x.dtype.type(self.clipped.get(name, 0.0) * border)
         if x.dtype == np.float32:
             value = value * np.float32(1 + self.narrow.get(name, 0.0))
         return PulledBack(value=value, outputs=told, gradients=(leaf,), beside=beside)
@@ -304,6 +305,28 @@ def test_an_infinite_slope_may_be_infinite_and_may_not_be_nan(judge: Judge) -> N
     assert (said.triage, said.row) == ("difference", "gradient-kink")
 
 
+@pytest.mark.parametrize(("steep", "row"), [(1e300, "gradient-overflows"), (1e37, "gradient-nan")])
+def test_who_overflows_is_wrong_only_where_the_derivative_fits(
+    judge: Judge, steep: float, row: str
+) -> None:
+    def slope(lost: float) -> Given:
+        def given(x: Array, c: Array) -> Array:
+            return (steep * c).astype(x.dtype) if x.dtype == np.float64 else c * np.float32(lost)
+
+        return given
+
+    said = judge(lambda x: steep * x, slope(np.inf), third=slope(np.nan))
+    assert said.row == row
+    assert said.triage == ("precision" if row == "gradient-overflows" else "bug")
+
+
+def test_a_whole_to_which_infinity_comes_on_the_way_has_no_derivative(judge: Judge) -> None:
+    nan: Given = lambda x, c: x * np.float32(np.nan)  # noqa: E731
+    said = judge(np.square, square, third=nan, whole=WholeModel(at_infinity=True))
+    assert (said.triage, said.wrong, said.row) == ("difference", (), "gradient-at-infinity")
+    assert judge(np.square, square, third=nan, whole=WholeModel()).row == "gradient-nan"
+
+
 def test_no_gradient_is_a_bug_only_where_it_is_not_zero(judge: Judge) -> None:
     said = judge(np.square, square, third=lambda x, c: None)
     assert (said.triage, said.wrong, said.row) == ("bug", ("torch",), "gradient-missing")
@@ -441,6 +464,16 @@ def test_both_sides_of_an_even_spread_are_within_rounding(judge: Judge) -> None:
 def test_other_shapes_of_what_is_no_gradient_are_undecided(judge: Judge) -> None:
     said = judge(np.square, lambda x, c: x, third=lambda x, c: x[:1], update=True)
     assert (said.triage, said.row) == ("unknown", "stage-form")
+
+
+@pytest.mark.parametrize(("off", "triage"), [(0, "difference"), (1, "unknown")])
+def test_the_same_numbers_in_another_type_are_a_difference(
+    judge: Judge, off: int, triage: str
+) -> None:
+    third: Given = lambda x, c: (x + off).astype(np.float64)  # noqa: E731
+    said = judge(np.square, lambda x, c: x, third=third, update=True)
+    assert (said.triage, said.wrong) == (triage, ())
+    assert said.row == ("stage-form" if off else "stage-types")
 
 
 def test_a_gradient_that_is_exactly_zero_has_the_floor_of_its_case(tmp_path: Path) -> None:

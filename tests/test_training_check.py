@@ -51,6 +51,19 @@ h = layers.Activation("gelu", name="wrong")(layers.Dense(5)(x))
 h = layers.BatchNormalization(gamma_initializer="zeros", name="nothing")(h)
 model = keras.Model(x, layers.Dense(2)(layers.Add()([layers.Dense(5)(x), h])))
 """
+# Gradients overflow behind it; at padding that is 0 times infinity for some.
+OVERFLOWS = """
+x = keras.Input((1, 1, 3))
+h = layers.Flatten()(layers.DepthwiseConv2D(5, padding="same", name="on_padding")(x))
+h = layers.Rescaling(1e38)(layers.Rescaling(1e38)(layers.Dense(2)(h)))
+model = keras.Model(x, h)
+"""
+NOT_A_NUMBER = """
+x = keras.Input((1, 1, 3))
+h = layers.Normalization(mean=[0.0] * 3, variance=[-1.0] * 3)(x)
+h = layers.Flatten()(layers.DepthwiseConv2D(5, padding="same", name="on_padding")(h))
+model = keras.Model(x, layers.Dense(2)(h))
+"""
 # One process: the gradient of relu is halved, clipping by norm is by twice the norm, and gelu is
 # a relu.
 PLANT = """
@@ -161,6 +174,16 @@ def test_a_deep_model_is_no_bug_of_anybody(
 ) -> None:
     result = checked(pool, keras_file(DEEP), tmp_path, "tensorflow", "torch", optimizer=SGD)
     assert {f["triage"] for f in result["findings"]} <= {"precision"}
+
+
+@pytest.mark.parametrize("text", [OVERFLOWS, NOT_A_NUMBER], ids=["overflows", "not-a-number"])
+def test_nobody_is_wrong_where_nothing_has_a_derivative(
+    pool: Pool, keras_file: Callable[..., Path], tmp_path: Path, text: str
+) -> None:
+    model = keras_file(text)
+    result = checked(pool, model, tmp_path, "tensorflow", "jax", "torch", every_layer=True)
+    assert [(f["triage"], f["stage"]) for f in result["findings"]] == [("difference", "gradient")]
+    assert "no answer is wrong" in result["findings"][0]["reason"]
 
 
 def proved(script: Path, **more: str) -> subprocess.CompletedProcess[str]:

@@ -129,6 +129,12 @@ class Pull:
             sample_weight=None if self.sample_weight is None else widened(self.sample_weight),
         )
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all that comes to it is: nothing has a derivative at infinity."""
+        given = (*self.inputs, *(c for c in self.cotangents if c is not None))
+        return all(np.isfinite(array).all() for array in given if array.dtype.kind == "f")
+
     def shape(self, leaf: Leaf) -> tuple[int, ...]:
         """What a gradient must have the shape of."""
         if not leaf.layer:

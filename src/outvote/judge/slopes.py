@@ -45,6 +45,10 @@ class Slope:
         """Whether there is more than one right answer."""
         return self.is_known and (self.high - self.low) / 2 > self.error
 
+    def is_beyond(self, largest: float) -> bool:
+        """Whether every right answer is larger than a type can tell."""
+        return self.low - self.error > largest or self.high + self.error < -largest
+
     def holds(self, value: float, allowed: float) -> bool:
         """Whether a derivative is a right answer, but for what rounding explains."""
         far = self.error + allowed

@@ -20,7 +20,7 @@ from outvote.core.arrays import Array
 from outvote.core.cuts import one_layer
 from outvote.core.dialect import dialect
 from outvote.core.errors import UsageError
-from outvote.core.exercises import Pull, Update, loss_pull
+from outvote.core.exercises import Exercise, Pull, Update, loss_pull
 from outvote.core.lesson import Lesson
 from outvote.core.model import Layer, Model, Ref
 from outvote.core.parts import LessonWords
@@ -80,6 +80,7 @@ class LessonCheck:
     every_layer: bool = False
     minimise: bool = True  # make what shows a finding small
     whole: dict[str, Observation] = field(default_factory=dict)  # of all stages at once, by part
+    at_infinity: bool = False  # NaN or infinity comes to a layer, forward or back
 
     @property
     def names(self) -> list[str]:
@@ -233,6 +234,9 @@ class LessonCheck:
                 alone[name][layer.name] = distance(given[reference], given[name])
             if with_outputs:
                 self._tell_output(done, layer)
+            if not self._is_finite(layer, done.exercise):
+                self.at_infinity = True
+                continue
             for part in ("gradient", "statistics"):
                 seen = self._compare(done, part, part, kind=layer.kind)
                 if seen.kind is None:
@@ -252,6 +256,13 @@ class LessonCheck:
         self.trained.findings = [
             f.but(localization=located) if f in found else f for f in self.trained.findings
         ]
+
+    def _is_finite(self, layer: Layer, exercise: Exercise) -> bool:
+        """Whether a layer is asked for a derivative at numbers: there is none at infinity."""
+        get = self.bench.pool.blobs.get
+        weights = (np.asarray(get(weight.digest)) for weight in layer.weights)
+        given = exercise.is_finite if isinstance(exercise, Pull) else True
+        return given and all(np.isfinite(w).all() for w in weights if w.dtype.kind == "f")
 
     def _chain(
         self, held: dict[str, tuple[State, ...]], seeds: Mapping[str, Array], name: str
@@ -276,7 +287,9 @@ class LessonCheck:
         """No stage alone differs: several do, or the library does other things with the whole."""
         stage = {"value": "loss"}.get(part, part)
         place = f"the {stage} of the whole model"
-        whole = WholeModel(lambda: is_composed(self.bench, done, self._wing.is_regularised))
+        whole = WholeModel(
+            lambda: is_composed(self.bench, done, self._wing.is_regularised), self.at_infinity
+        )
         return self._tell(done, part, self.whole[part], stage, place, None, whole)
 
     # What is made of the gradients.

@@ -25,7 +25,14 @@ from outvote.core.target import Run
 from outvote.judge.observation import Observation
 from outvote.judge.rounding import Gap, Rounding
 from outvote.judge.slopes import Point, Slope
-from outvote.judge.tolerance import BORDER_SHRINKS, DIGIT, FARTHER, LOST_DIGITS, NEAR_BORDER
+from outvote.judge.tolerance import (
+    BORDER_SHRINKS,
+    DIGIT,
+    FARTHER,
+    LARGEST,
+    LOST_DIGITS,
+    NEAR_BORDER,
+)
 from outvote.judge.vote import vote
 
 _LEAVES, _EACH = 3, 4  # elements of so many arrays are held against central differences
@@ -34,9 +41,13 @@ _LEAVES, _EACH = 3, 4  # elements of so many arrays are held against central dif
 @dataclass(frozen=True)
 class WholeModel:
     """None of whose stages differs alone. `is_composed`: asks whether each target's gradients are
-    what those of its own layers come to, or its first step what they lead to."""
+    what those of its own layers come to, or its first step what they lead to.
+
+    `at_infinity`: NaN or infinity comes to some of its layers, forward or back.
+    """
 
     is_composed: Callable[[], bool] = lambda: False
+    at_infinity: bool = False
 
 
 @dataclass
@@ -89,6 +100,16 @@ class StageInquiry:
                 for leaf in reply.gradients
             )
         )
+
+    @property
+    def types_alone(self) -> bool:
+        """Whether numbers agree, told in another type."""
+        outputs = list(self.seen.outputs.values())
+        shapes = [[array.shape for array in found.arrays] for found in outputs]
+        if self.seen.kind != "shape" or any(found != shapes[0] for found in shapes):
+            return False
+        alike = {n: replace(o, dtypes=outputs[0].dtypes) for n, o in self.seen.outputs.items()}
+        return all(gap.explained for gap in self.seen.rounding.gaps(alike).values())
 
     # Central differences.
 
@@ -196,6 +217,23 @@ class StageInquiry:
                 if not math.isfinite(point.given[name])
             )
         )
+
+    @property
+    def overflows(self) -> bool:
+        """Whether targets are wrong only where the derivative is beyond the range of the type."""
+        odd = [point for point in self.points if point.wrong]
+        outputs = next(iter(self.seen.outputs.values()))
+        return bool(odd) and all(
+            point.slope.is_beyond(LARGEST.get(outputs.dtypes[point.place], math.inf))
+            for point in odd
+        )
+
+    @property
+    def at_infinity(self) -> bool:
+        """Whether a derivative of a whole is asked for that has none."""
+        if self.whole is None or self.part != "gradient" or self.failed:
+            return False
+        return self.whole.at_infinity
 
     @cached_property
     def without_gradient(self) -> tuple[str, ...]:

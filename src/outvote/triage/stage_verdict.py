@@ -138,11 +138,27 @@ STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
         "who gives it",
     ),
     DecisionRow(
+        "stage-types",
+        "results differ in type alone, and are no gradients",
+        lambda q: q.types_alone,
+        "difference",
+        "The numbers agree; their types differ. {vote}.",
+    ),
+    DecisionRow(
         "stage-form",
         "results differ in number, shape or type, otherwise",
         lambda q: q.seen.kind == "shape",
         "unknown",
         "{vote}.",
+    ),
+    DecisionRow(
+        "gradient-at-infinity",
+        "of a whole model, none of whose stages differs alone, and to some of whose layers NaN or "
+        "infinity comes, forward or back",
+        lambda q: q.at_infinity,
+        "difference",
+        "No stage alone differs, and NaN or infinity comes to some layer, forward or back: nothing "
+        "has a derivative there, and no answer is wrong.",
     ),
     DecisionRow(
         "stage-adds-up",
@@ -199,6 +215,14 @@ STAGE_ROWS: tuple[DecisionRow[StageInquiry], ...] = (
         "{missing} gives no gradient, as if nothing depended on it. {slopes}",
         lambda q: q.without_gradient,
         "who gives none",
+    ),
+    DecisionRow(
+        "gradient-overflows",
+        "some are outside of what central differences and rounding allow only where these are "
+        "beyond the range of the type",
+        lambda q: q.overflows,
+        "precision",
+        "The derivative is beyond the range of the type: overflow. {slopes}",
     ),
     DecisionRow(
         "gradient-nan",
