@@ -133,7 +133,7 @@ def test_a_family_that_brought_nothing_new_waits_behind_the_others_and_not_for_g
 def test_what_was_looked_at_least_goes_first_and_what_differs_in_type_alone_last() -> None:
     novelty: Novelty[SuspectCase] = Novelty(most_vain=None)
     families = ["A | torch: nan", "A | numpy: shape", "B | numpy: type", "B | torch: values"]
-    for number, family in enumerate([*families, "C | torch: type; numpy: nan"]):
+    for number, family in enumerate([*families, "C | torch: shape"]):
         key = CauseKey(family)
         novelty.add(number, key, [SuspectCase(key, b"", ())])
     order = []
@@ -141,6 +141,70 @@ def test_what_was_looked_at_least_goes_first_and_what_differs_in_type_alone_last
         order.append(one.number)
         novelty.looked(one, ["f"], new=True)
     assert order == [0, 3, 4, 1, 2]
+
+
+def order_of(*keys: CauseKey) -> list[int]:
+    """In which order they are looked at, each of which brings something new."""
+    novelty: Novelty[SuspectCase] = Novelty(most_vain=None)
+    for number, key in enumerate(keys):
+        novelty.add(number, key, [SuspectCase(key, b"", ())])
+    order = []
+    while (one := novelty.next()) is not None:
+        order.append(one.number)
+        novelty.looked(one, ["f"], new=True)
+    return order
+
+
+def test_symptoms_take_turns() -> None:
+    failures = [CauseKey(f"torch: error in f{n}, torch/nn.py:{n}") for n in range(3)]
+    values = [CauseKey(f"{kind} | torch: inconsistency", "float32") for kind in "AB"]
+    order = order_of(*failures, CauseKey("C | torch: nan"), *values)
+    assert [("fail", "nan", "values")[(n > 2) + (n > 3)] for n in order] == [
+        *("fail", "nan", "values"),
+        *("values", "fail", "fail"),
+    ]
+
+
+def test_where_each_part_was_looked_at_the_whole_is_not_new() -> None:
+    conv = "error in conv, tensorflow/nn.py:7"
+    seen = [f"tensorflow: {conv}", "torch: error in conv, torch/nn.py:8"]
+    both = f"graph: {conv}; torch: error in conv, torch/nn.py:8"
+    other = f"tensorflow: {conv}; torch: error in pad, torch/nn.py:9"
+    keys = [CauseKey(family) for family in (*seen, both, other)]
+    assert order_of(*keys) == [0, 1, 3, 2]
+    said = ["Conv1D: ValueError no room", "Conv2D: ValueError no room", "Conv2D: TypeError no int"]
+    assert order_of(*[CauseKey(seen[0], words) for words in said]) == [0, 2, 1]
+    nans = [
+        "A | torch: nan",
+        "A | jax: nan",
+        "A | torch: nan; jax: nan",
+        "A | numpy: nan; jax: nan",
+    ]
+    assert order_of(*[CauseKey(family) for family in nans]) == [0, 1, 3, 2]
+
+
+def test_what_shows_in_few_comes_before_what_shows_in_many() -> None:
+    keys = [CauseKey("A | torch: nan; jax: nan"), CauseKey("A | torch: nan")]
+    assert order_of(*keys) == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("family", "detail", "is_faint"),
+    [
+        ("A | torch: type; numpy: type", "float32", True),
+        ("A | torch: inconsistency", "padding=same, bfloat16", True),
+        ("A | torch: inconsistency", "padding=same, mixed_float16", True),
+        ("A | numpy: inconsistency", "padding=same, float64", True),
+        ("A | torch: inconsistency", "padding=same, float32", False),
+        ("A | torch: nan", "padding=same, float16", False),
+        ("A | torch: inconsistency; numpy: shape", "float16", False),
+        ("torch: error in f, torch/nn.py:1", "A: TypeError of float16", False),
+    ],
+)
+def test_types_alone_and_digits_of_unusual_types_are_faint(
+    family: str, detail: str, is_faint: bool
+) -> None:
+    assert CauseKey(family, detail).is_faint is is_faint
 
 
 @pytest.mark.slow

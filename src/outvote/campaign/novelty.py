@@ -10,6 +10,8 @@ from typing import Generic, Protocol, TypeVar
 from outvote.core.sifted import CauseKey
 
 MOST_LOOKS = 3  # at differences of one family that brought nothing new
+TURNS = {"values": 5, "failure": 4, "nan": 2}  # of so many looks each symptom has, while they last
+_FAINT = 2  # what is faint waits as if it had been looked at so often
 
 
 class Keyed(Protocol):
@@ -43,7 +45,8 @@ class Novelty(Generic[C]):
     _waiting: dict[CauseKey, Waiting[C]] = field(default_factory=dict)
     _led_to: dict[CauseKey, frozenset[str]] = field(default_factory=dict)  # fingerprints
     _for_good: set[CauseKey] = field(default_factory=set)  # what waits so: no case of it is kept
-    _looks: Counter[str] = field(default_factory=Counter)  # at each family
+    _looks: Counter[str] = field(default_factory=Counter)  # at each part of a key
+    _looks_for: Counter[str] = field(default_factory=Counter)  # at each symptom
     _looks_about: Counter[str] = field(default_factory=Counter)  # at what families are about
     _vain: Counter[str] = field(default_factory=Counter)  # of them, without a new finding
 
@@ -51,8 +54,8 @@ class Novelty(Generic[C]):
         """What an earlier sitting has looked into is not looked into again."""
         self._led_to.update(led_to)
         self.met.update(led_to.keys())
-        self._looks.update(key.family for key in led_to)
-        self._looks_about.update(key.subject for key in led_to)
+        for key in led_to:
+            self._count(key)
 
     @property
     def led_to(self) -> Mapping[CauseKey, frozenset[str]]:
@@ -81,7 +84,7 @@ class Novelty(Generic[C]):
         return frozenset().union(*(self._led_to.get(key, frozenset()) for key in keys))
 
     def next(self) -> Waiting[C] | None:
-        """Of the family that was looked at least; None where nothing is worth it."""
+        """What is like nothing that was looked at; None where nothing is worth it."""
         if not self._waiting:
             return None
         return self._waiting.pop(min(self._waiting, key=self._rank))
@@ -95,20 +98,29 @@ class Novelty(Generic[C]):
         """Whether its family has brought nothing new in so many looks."""
         return self.most_vain is not None and self._vain[key.family] >= self.most_vain
 
-    def _rank(self, key: CauseKey) -> tuple[int, ...]:
-        """Families that were looked at least come first; of these, types alone come last, and
-        before them what is about the kinds of layers that were looked at least."""
+    def _rank(self, key: CauseKey) -> tuple[float, ...]:
+        """What has a part that was looked at least comes first; what is faint stands behind.
+
+        Symptoms take turns: there are more ways to fail than to be wrong in silence. Then comes
+        what shows in few, and what is about the kinds of layers that were looked at least.
+        """
         vain = self._vain[key.family] if self.most_vain is None else 0
-        looks, about = self._looks[key.family], self._looks_about[key.subject]
-        return (vain, looks, key.is_of_type, about, -self.met[key])
+        looks = min(self._looks[part] for part in key.parts) + _FAINT * key.is_faint
+        turn = self._looks_for[key.symptom] / TURNS[key.symptom]
+        about = self._looks_about[key.subject]
+        return (vain, looks, turn, len(key.parts), about, -self.met[key])
+
+    def _count(self, key: CauseKey) -> None:
+        self._looks.update(key.parts)
+        self._looks_for[key.symptom] += 1
+        self._looks_about[key.subject] += 1
 
     def looked(self, one: Waiting[C], fingerprints: Iterable[str], new: bool) -> None:
         """What came of a look; the same key is not looked at again."""
         key = one.case.key
         self._led_to[key] = frozenset(fingerprints)
         self._for_good.discard(key)
-        self._looks[key.family] += 1
-        self._looks_about[key.subject] += 1
+        self._count(key)
         self._vain[key.family] = 0 if new else self._vain[key.family] + 1
         if self._is_vain(key):
             left = [other for other in self._waiting if other.family == key.family]

@@ -6,12 +6,16 @@ choose what is worth a look.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from outvote.campaign.oracle import Judged
 from outvote.core.dialect import dialect
 from outvote.core.frames import innermost_frame
 from outvote.core.model import Layer, Model
 from outvote.core.sifted import CauseKey
 from outvote.core.target import Run
+from outvote.judge.compare import Comparison
 from outvote.judge.partings import wording
 
 
@@ -33,8 +37,16 @@ def _of_results(model: Model, judged: Judged) -> CauseKey:
     for layer in model.layers:
         if layer.name in judged.odd:
             return CauseKey(f"{layer.kind} | {judged.odd[layer.name]}", _words(model, layer))
-    pairs = "; ".join(" ".join(pair.targets) for pair in judged.apart)
-    return CauseKey(f"the outputs | {pairs}", " ".join(sorted({i.kind for i in model.layers})))
+    who = ", ".join(_apart_from_most(judged.apart))
+    kinds = " ".join(sorted({i.kind for i in model.layers}))
+    return CauseKey(f"the outputs | {who}: inconsistency", kinds)
+
+
+def _apart_from_most(pairs: Sequence[Comparison]) -> list[str]:
+    """Who parts from as many as anybody does."""
+    times = Counter(name for pair in pairs for name in pair.targets)
+    most = max(times.values(), default=0)
+    return sorted(name for name, count in times.items() if count == most)
 
 
 def _of_failures(model: Model, judged: Judged) -> CauseKey:

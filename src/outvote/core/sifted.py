@@ -6,10 +6,17 @@ the campaign, which looks into some of them.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from outvote.core.arrays import Array
+from outvote.core.target import Outcome
+
+_NANS = {"nan"}
+_FAILURES = {outcome.value for outcome in Outcome}
+_UNUSUAL = re.compile(r"float(16|8|64)")  # bfloat16, and what computes in it, are of these
 
 
 @dataclass(frozen=True)
@@ -25,10 +32,38 @@ class CauseKey:
         return self.family.partition(" | ")[0]
 
     @property
-    def is_of_type(self) -> bool:
-        """Whether nothing but types differ."""
-        leaving = self.family.partition(" | ")[2]
-        return bool(leaving) and all(who.endswith(": type") for who in leaving.split("; "))
+    def parts(self) -> tuple[str, ...]:
+        """Who leaves whom where and how, one by one; of failures the place, whoever fails there,
+        and the words of the error, whatever kind of layer fails."""
+        subject, bar, leaving = self.family.partition(" | ")
+        if bar:
+            return tuple(f"{subject} | {who}" for who in leaving.split("; "))
+        places = [part.partition(": ")[2] or part for part in subject.split("; ")]
+        said = [words.partition(": ")[2] for words in self.detail.split(" | ")]
+        return tuple(": ".join(both) for both in zip_longest(places, said, fillvalue=""))
+
+    @property
+    def symptom(self) -> str:
+        """What a user would see of it, the most harmful part first."""
+        ways = self._ways
+        if ways - _NANS - _FAILURES:
+            return "values"
+        return "nan" if ways & _NANS else "failure"
+
+    @property
+    def is_faint(self) -> bool:
+        """Whether nothing but types differ, or numbers in types that hold few digits, or in which
+        not every library computes."""
+        if self._ways <= {"type"}:
+            return True
+        unusual = _UNUSUAL.search(self.detail) is not None
+        return unusual and self._ways <= {"type", "inconsistency"}
+
+    @property
+    def _ways(self) -> set[str]:
+        if " | " not in self.family:
+            return {"error"}
+        return {part.rpartition(": ")[2] for part in self.parts}
 
 
 @dataclass(frozen=True)
