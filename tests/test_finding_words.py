@@ -26,6 +26,7 @@ from outvote.findings.finding import (
     Proof,
     cause_of,
     findings_from_failures,
+    findings_from_faults,
     head_of,
     title_of,
 )
@@ -34,7 +35,8 @@ from outvote.judge.observation import Observation
 from outvote.judge.rounding import Gap, Rounding
 from outvote.judge.vote import Vote
 from outvote.localize.causal import Cause
-from outvote.localize.isolated import Fault
+from outvote.localize.isolated import Deed, Fault
+from outvote.localize.layers import Localization
 
 LAYER = Layer("d", "Dense", {"units": 3, "dtype": "float32"}, args=[{REF: ["x", 0]}])
 MODEL = Model("m", (Input("x", (None, 2), "float32"),), (LAYER,), (Ref("d"),), "keras")
@@ -219,6 +221,25 @@ def test_a_target_that_fails_where_two_libraries_finish_is_accused() -> None:
     (found,) = findings_from_failures(runs, targets_of(*runs), MODEL)
     assert (found.accused, found.triage, found.layer) == ("bad", "bug", LAYER)
     assert found.title == "bad fails in Dense layer 'd': E: x"
+
+
+@pytest.mark.parametrize("kind", ["crash", "hang"])
+def test_a_failure_of_a_layer_alone_is_told_as_of_a_whole_model(kind: str) -> None:
+    """So that what is known covers it, and it is not looked into twice."""
+    outcome = Outcome.HANG if kind == "hang" else Outcome.ERROR
+    run = replace(fails("E: x", outcome), layer="d")
+    runs = {"a": Run("a", Outcome.OK), "b": Run("b", Outcome.OK), "bad": run}
+    (whole,) = findings_from_failures(runs, targets_of(*runs), MODEL)
+    vote = Vote((("a", "b"), ("bad",)), ("a", "b"), "r")
+    deeds = {"bad": Deed(kind, 0.0)}
+    fault = Fault(LAYER, (), TWO, kind, 0.0, 0.0, vote, {"bad": "E: x"}, deeds)
+    seen_alone = Localization("a", {}, {}, {}, {}, (fault,))
+    (alone,) = findings_from_faults(seen_alone, targets_of(*runs), [0])
+    assert (alone.kind, alone.accused) == (whole.kind, whole.accused) == (kind, "bad")
+    if kind == "crash":
+        assert alone.title == whole.title == "bad fails in Dense layer 'd': E: x"
+    else:
+        assert alone.title == "bad hangs in Dense layer 'd': E: x"
 
 
 def test_where_one_finishes_nobody_is_accused_and_gaps_are_no_findings() -> None:

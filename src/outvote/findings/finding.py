@@ -267,10 +267,13 @@ def _from_fault(
         "inconsistency": f"differs by {deed.distance:.2g} (relative)",
         "nan": f"{'gives' if _has_nan(fault, guilty) else 'drops'} NaN, unlike the others,",
         "shape": f"gives {unlike}",
-        "crash": f"fails ({_shorten('; '.join(fault.failures.values()))})",
-        "hang": f"hangs ({_shorten('; '.join(fault.failures.values()))})",
+        "crash": "fails",
+        "hang": "hangs",
     }[deed.kind]
     title = f"{accused} {what} in {place}" if accused else f"{place}: {_parted(fault)}"
+    said = fault.failures.get(accused or "")
+    if said is not None:  # told as of a whole model, so that one covers the other
+        title += f": {_shorten(said)}"
     reason = (
         f"The layer was run alone on each target with the tensors of {localization.reference}; "
         f"{fault.vote.reason}. Rounding of its input explains at most {fault.tolerance:.2g}."
