@@ -161,7 +161,7 @@ def test_symptoms_take_turns() -> None:
     order = order_of(*failures, CauseKey("C | torch: nan"), *values)
     assert [("fail", "nan", "values")[(n > 2) + (n > 3)] for n in order] == [
         *("fail", "nan", "values"),
-        *("values", "fail", "fail"),
+        *("fail", "values", "fail"),
     ]
 
 

@@ -10,7 +10,7 @@ from typing import Generic, Protocol, TypeVar
 from outvote.core.sifted import CauseKey
 
 MOST_LOOKS = 3  # at differences of one family that brought nothing new
-TURNS = {"values": 5, "failure": 4, "nan": 2}  # of so many looks each symptom has, while they last
+TURNS = {"values": 5, "failure": 5, "nan": 2}  # of so many looks each symptom has, while they last
 _FAINT = 2  # what is faint waits as if it had been looked at so often
 
 
@@ -113,7 +113,7 @@ class Novelty(Generic[C]):
     def _count(self, key: CauseKey) -> None:
         self._looks.update(key.parts)
         self._looks_for[key.symptom] += 1
-        self._looks_about[key.subject] += 1
+        self._looks_about[key.subject] += bool(key.subject)
 
     def looked(self, one: Waiting[C], fingerprints: Iterable[str], new: bool) -> None:
         """What came of a look; the same key is not looked at again."""

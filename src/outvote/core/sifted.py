@@ -28,8 +28,9 @@ class CauseKey:
 
     @property
     def subject(self) -> str:
-        """What the family is about: a kind of layer, or a place in a library."""
-        return self.family.partition(" | ")[0]
+        """The kind of layer that the family is about; empty where that is a place in a library."""
+        subject, bar, _ = self.family.partition(" | ")
+        return subject if bar else ""
 
     @property
     def parts(self) -> tuple[str, ...]:
