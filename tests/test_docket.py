@@ -14,7 +14,7 @@ from outvote.campaign import docket
 from outvote.campaign.docket import Docket, OddCase
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.keeper import Keeper
-from outvote.campaign.novelty import Novelty
+from outvote.campaign.novelty import OFTEN, Novelty
 from outvote.campaign.odd import key_beside, key_of
 from outvote.campaign.oracle import Judged
 from outvote.campaign.progress import Progress
@@ -186,6 +186,27 @@ def test_where_each_part_was_looked_at_the_whole_is_not_new() -> None:
 def test_what_shows_in_few_comes_before_what_shows_in_many() -> None:
     keys = [CauseKey("A | torch: nan; jax: nan"), CauseKey("A | torch: nan")]
     assert order_of(*keys) == [1, 0]
+
+
+FAINT = CauseKey("A | torch: type")
+
+
+def test_what_is_met_often_is_not_kept_waiting_by_ever_new_ones() -> None:
+    novelty: Novelty[SuspectCase] = Novelty(most_vain=None)
+    first, often = CauseKey("A | torch: nan", "first"), CauseKey("A | torch: nan", "often")
+    ever_new = [CauseKey(f"{n} | torch: nan") for n in range(OFTEN)]
+
+    def look_after(*met: CauseKey) -> CauseKey:
+        for number, key in enumerate(met):
+            novelty.add(number, key, [SuspectCase(key, b"", ())])
+        one = novelty.next()
+        assert one is not None
+        novelty.looked(one, ["f"], new=True)
+        return one.case.key
+
+    order = [look_after(first), look_after(*ever_new, *[often] * 3, *[FAINT] * 4)]
+    order += [look_after() for _ in range(OFTEN - 2)]
+    assert order == [first, *ever_new[: OFTEN - 2], often]
 
 
 @pytest.mark.parametrize(

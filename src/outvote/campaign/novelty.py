@@ -11,6 +11,8 @@ from outvote.core.sifted import CauseKey
 
 MOST_LOOKS = 3  # at differences of one family that brought nothing new
 TURNS = {"values": 5, "failure": 5, "nan": 2}  # of so many looks each symptom has, while they last
+OFTEN = 8  # every so many looks one goes to what was met most, whatever else was looked at
+_MET_OFTEN = 3
 _FAINT = 2  # what is faint waits as if it had been looked at so often
 
 
@@ -45,6 +47,7 @@ class Novelty(Generic[C]):
     _waiting: dict[CauseKey, Waiting[C]] = field(default_factory=dict)
     _led_to: dict[CauseKey, frozenset[str]] = field(default_factory=dict)  # fingerprints
     _for_good: set[CauseKey] = field(default_factory=set)  # what waits so: no case of it is kept
+    _chosen: int = 0  # how often something was
     _looks: Counter[str] = field(default_factory=Counter)  # at each part of a key
     _looks_for: Counter[str] = field(default_factory=Counter)  # at each symptom
     _looks_about: Counter[str] = field(default_factory=Counter)  # at what families are about
@@ -84,10 +87,21 @@ class Novelty(Generic[C]):
         return frozenset().union(*(self._led_to.get(key, frozenset()) for key in keys))
 
     def next(self) -> Waiting[C] | None:
-        """What is like nothing that was looked at; None where nothing is worth it."""
+        """What is like nothing that was looked at, and now and then what was met most.
+
+        None where nothing is worth it.
+        """
         if not self._waiting:
             return None
-        return self._waiting.pop(min(self._waiting, key=self._rank))
+        self._chosen += 1
+        often = self._met_most() if self._chosen % OFTEN == 0 else None
+        return self._waiting.pop(often or min(self._waiting, key=self._rank))
+
+    def _met_most(self) -> CauseKey | None:
+        """Of what is not faint; None where nothing was met often."""
+        met = {key: self.met[key] for key in self._waiting if not key.is_faint}
+        most = max(met, key=met.__getitem__, default=None)
+        return most if most is not None and met[most] >= _MET_OFTEN else None
 
     def pick(self, number: int) -> Waiting[C] | None:
         """What waits under that number."""
