@@ -182,6 +182,17 @@ def test_what_an_output_squashes_is_passed_on_by_one_more_layer(activation: str)
 # Float64.
 
 
+def test_what_an_optimiser_does_besides_is_switched_off_by_a_value_that_it_takes() -> None:
+    config = {"weight_decay": 0.05, "clipnorm": 1.0, "use_ema": True, "loss_scale_factor": None}
+    found = lesson.features({"class_name": "AdamW", "config": config})
+    off = {feature: {**config, **changed} for feature, changed in (
+        ("decay", {"weight_decay": 0.0}),  # AdamW refuses None
+        ("clipping", {"clipnorm": None}),
+        ("averaging", {"use_ema": False}),
+    )}  # fmt: skip
+    assert {feature: without["config"] for feature, without in found.items()} == off
+
+
 def test_a_specimen_in_float64_is_wide_everywhere_and_the_same_numbers(tmp_path: Path) -> None:
     blobs = BlobStore(tmp_path)
     kernel = np.array([[0.1, 0.2]], "float16")

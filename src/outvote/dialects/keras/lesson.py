@@ -25,7 +25,7 @@ FEATURES: Mapping[str, tuple[str, ...]] = {
     "accumulation": ("gradient_accumulation_steps",),
 }
 _OF_CLASSES = ("crossentropy", "hinge", "kl", "focal", "dice", "tversky")
-_OFF = {"use_ema": False}
+_OFF = {"use_ema": False, "weight_decay": 0.0}  # None for others; AdamW refuses None
 
 
 def loss_for(output: Array, labels: Array | None) -> Named:
