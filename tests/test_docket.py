@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -316,3 +317,14 @@ def test_looks_and_confirming_leave_most_of_the_time_to_new_cases(tmp_path: Path
     waits.looks = 45.0
     assert waits.is_over
     assert waits.left == 0.0
+
+
+def test_who_watches_takes_no_time_of_the_campaign(tmp_path: Path) -> None:
+    """Such as a benchmark that runs the scripts of what was found."""
+    with closing(Store(tmp_path, create=True)) as store:
+        totals = Totals(store)
+        with totals.aside():
+            before = totals.seconds
+            time.sleep(0.05)
+            assert totals.seconds >= before + 0.05
+        assert totals.seconds < before + 0.05

@@ -26,7 +26,10 @@ from outvote.core.states import State
 from outvote.core.target import Target
 from outvote.findings.answer import first_of
 from outvote.findings.finding import Finding
+from outvote.judge.compare import Settings
+from outvote.run.local import LocalPool
 from outvote.run.process import Limits
+from outvote.triage.examine import Examiner
 from outvote.triage.minimise import minimise
 from outvote.triage.plain import PATTERNS, expression
 
@@ -116,6 +119,24 @@ def test_what_fails_on_several_instances_alone_is_shown_on_two(
     assert (finding.kind, finding.accused, finding.triage) == ("crash", "b", "bug")
     assert finding.proof is not None
     assert finding.proof.specimen.count == 2
+
+
+def test_where_a_single_witness_leads_to_another_fault_two_are_asked(fake_model: Path) -> None:
+    """Of one instance `a` is wrong and of several `b`: what is told must stay about `b`."""
+    targets = {one.name: one for one in (fake("a", "early:r"), fake("b", "late:r"), fake("c"))}
+    model = one_relu()
+    x = np.ones((4, 3), np.float32)
+    met = Finding("inconsistency", "t", "r", ("b",), "b", "bug", "keras", model.layers[0])
+    with LocalPool(list(targets.values())) as pool:
+        told = Examiner(pool, targets, Settings()).examine(met.but(library="b"), model, [x])
+    assert (told.accused, told.triage, told.targets) == ("b", "bug", ("b",))
+    assert told.proof is not None
+    assert told.proof.specimen.count == 2
+
+
+def one_relu() -> Model:
+    item, layer = Input("x", (None, 3), "float32", 0), Layer("r", "ReLU", {}, [{REF: ["x", 0]}])
+    return Model("m", (item,), (layer,), (Ref("r"),), "keras")
 
 
 # Minimising, with a predicate instead of workers.
@@ -439,7 +460,7 @@ model = keras.Model(x, layers.Dense(3)(layers.Flatten()(y)))
     assert (finding.accused, finding.triage) == ("torch", "bug"), finding.reason
     assert finding.proof is not None
     assert finding.proof.matter == {"padding": "same"}
-    first = finding.proof.causes[0]
+    (first,) = finding.proof.causes  # no other parameter matters, so no other was tried
     assert (first.parameter, first.value, first.cured_by) == ("padding", "same", ("valid",))
     assert finding.parameters == {"padding": "same"}
     assert finding.proof.specimen.numbers < 20

@@ -111,7 +111,7 @@ class Campaign:
 
     def run(self, onlooker: Onlooker = lambda progress: None) -> bool:
         """Go on until the budget is spent; False when the user stopped it."""
-        self._watch = lambda: onlooker(self._progress())
+        self._watch = lambda: self._show(onlooker)
         try:
             self._watch()
             while self._goes_on_with_one():
@@ -459,6 +459,11 @@ class Campaign:
     def _covered(self) -> int:
         """Kinds of layers that could be drawn and were run."""
         return sum(kind in self._totals.kinds for kind in self._kinds)
+
+    def _show(self, onlooker: Onlooker) -> None:
+        """Who watches may run scripts that were found, as long as they take."""
+        with self._totals.aside():
+            onlooker(self._progress())
 
     def _progress(self) -> Progress:
         totals, keeper = self._totals, self._keeper

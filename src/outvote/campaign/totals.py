@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 
 from outvote.campaign.report import Report, Sitting, Standing, added
@@ -41,11 +43,19 @@ class Totals:
         return self._before + time.monotonic() - self._began
 
     def rest(self) -> None:
-        """Wait for as long as the store says that the campaign pauses: that is no time of its."""
+        """Wait for as long as the store says that the campaign pauses."""
+        with self.aside():
+            while self._store.fact(facts.PAUSED):
+                time.sleep(_LOOK)
+
+    @contextmanager
+    def aside(self) -> Iterator[None]:
+        """What is done meanwhile takes no time of the campaign's."""
         began = time.monotonic()
-        while self._store.fact(facts.PAUSED):
-            time.sleep(_LOOK)
-        self._began += time.monotonic() - began
+        try:
+            yield
+        finally:
+            self._began += time.monotonic() - began
 
     def started(self) -> None:
         """From now on mutants are bred."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -104,9 +104,16 @@ class Localizer:
         return Located(reference, other, tuple(suspects), introduction(model, delta), failed)
 
     def parameters(
-        self, layer: Layer, given: Sequence[State], names: tuple[str, str]
+        self,
+        layer: Layer,
+        given: Sequence[State],
+        names: tuple[str, str],
+        among: Collection[str] = (),
     ) -> tuple[list[Cause], list[Accident]]:
-        """The parameters of one layer that make two targets differ on these tensors."""
+        """The parameters of one layer that make two targets differ on these tensors.
+
+        `among`: the only ones that can be meant, if that is known.
+        """
         tools = self.tools
         now = tools.parameters(layer)
         if now.get("dtype") not in _FLOATS:
@@ -122,7 +129,8 @@ class Localizer:
             made = tools.variant(layer, {**now, name: value}, specs, rng)
             return None if made is None else self._effect(made, given, names, rng)
 
-        return causes(now, lambda name, value: tools.others(layer, name, value), measure, self.t2)
+        meant = {name: value for name, value in now.items() if not among or name in among}
+        return causes(meant, lambda name, value: tools.others(layer, name, value), measure, self.t2)
 
     @property
     def spoken(self) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -119,12 +119,15 @@ class Examiner:
         verdict = decide(self.bench, specimen, focused)
         if verdict.triage == "precision":  # not worth making small
             return finding.but(triage="precision", reason=verdict.reason, accused=None)
-        small = self._small(specimen, whole, side)
-        if not small.smaller:
-            return self._told(finding, small, focused, verdict)
-        seen = self.bench.observe(small.specimen, names)
-        apart = self._side(finding, seen)
-        if apart is not None:
+        small = Minimal(specimen, specimen, 0.0, 0, False)
+        for taking_part in self._witnesses(side, whole, specimen):
+            small = self._small(specimen, whole, taking_part, self.seconds - small.seconds)
+            if small.complete and not small.smaller:
+                return self._told(finding, small, focused, verdict)
+            seen = self.bench.observe(small.specimen, names)
+            apart = self._side(finding, seen)
+            if apart is None:
+                continue
             again = self._focused(small.specimen, seen, apart)
             second = decide(self.bench, small.specimen, again)
             if second.triage == verdict.triage and not is_other_fault(verdict, second):
@@ -146,36 +149,53 @@ class Examiner:
     def _cause(self, name: str, finding: Finding) -> str:
         return cause_of(self.targets[name], finding.layer.kind if finding.layer else None)
 
-    def _witnesses(self, side: Sequence[str], seen: Observation, specimen: Specimen) -> list[str]:
-        """One of the accused, and independent targets of the majority that are quick to ask."""
+    def _witnesses(
+        self, side: Sequence[str], seen: Observation, specimen: Specimen
+    ) -> list[list[str]]:
+        """Who is asked while a specimen is made small; where that shows another fault, the next.
+
+        One of the accused, and independent targets of the majority that are quick to ask: a single
+        one first, as whoever parts from the majority parts from it.
+        """
         kind = specimen.last.kind
+
+        def slowness(name: str) -> tuple[bool, ...]:
+            return self._slowness(name, kind)
+
         if not side or not seen.vote.decided:
-            return [min(group, key=self._slowness) for group in seen.vote.groups]
+            return [[min(group, key=slowness) for group in seen.vote.groups]]
         chosen: dict[str, str] = {}
-        for name in sorted(seen.vote.majority, key=self._slowness):
+        for name in sorted(seen.vote.majority, key=slowness):
             chosen.setdefault(self.targets[name].implementation_of(kind), name)
-        return [min(side, key=self._slowness), *list(chosen.values())[:_WITNESSES]]
+        accused, majority = min(side, key=slowness), list(chosen.values())[:_WITNESSES]
+        return [[accused, *majority[: n + 1]] for n in range(len(majority))]
 
-    def _slowness(self, name: str) -> tuple[bool, bool, bool]:
+    def _slowness(self, name: str, kind: str) -> tuple[bool, ...]:
+        """Of a kind of layer: what another library computes may take what that one takes."""
         target = self.targets[name]
-        return (not target.is_eager, target.setup is not None, "compiles_per_shape" in target.costs)
+        borrowed = target.implementation_of(kind) != target.library
+        compiles = "compiles_per_shape" in target.costs or borrowed
+        return not target.is_eager, target.setup is not None, compiles
 
-    def _small(self, specimen: Specimen, whole: Observation, side: Sequence[str]) -> Minimal:
+    def _small(
+        self, specimen: Specimen, whole: Observation, taking_part: Sequence[str], seconds: float
+    ) -> Minimal:
         """The smallest specimen; every trial of a deadly one costs a worker, so it gets less."""
         unchanged = Minimal(specimen, specimen, 0.0, 0, False)
         if whole.kind == "hang":  # every trial would wait for the time limit
             return unchanged
-        taking_part = self._witnesses(side, whole, specimen)
         first = self.bench.observe(specimen, taking_part)
         if first.kind is None:  # the witnesses do not show it
             return unchanged
         self.bench.retries = 0  # a death is expected now
         try:
-            return self._minimal(specimen, first, taking_part)
+            return self._minimal(specimen, first, taking_part, seconds)
         finally:
             self.bench.retries = Bench.retries
 
-    def _minimal(self, specimen: Specimen, first: Observation, names: Sequence[str]) -> Minimal:
+    def _minimal(
+        self, specimen: Specimen, first: Observation, names: Sequence[str], seconds: float
+    ) -> Minimal:
         symptom = first.symptom()
 
         def shows(candidate: Specimen) -> bool:
@@ -188,7 +208,7 @@ class Examiner:
 
         upright = [n for n in first.outputs if n not in first.vote.outvoted]
         tools = Workbench(self.bench, self._builder_of(upright or list(first.outputs) or names))
-        return minimise(specimen, shows, tools, self.seconds)
+        return minimise(specimen, shows, tools, seconds)
 
     def _focused(self, specimen: Specimen, seen: Observation, side: Sequence[str]) -> Observation:
         """What was observed, without outvoted targets that this finding is not about."""
@@ -235,7 +255,7 @@ class Examiner:
         where = place_of(self.pool, self.targets, small.specimen, seen, wrong)
         proof = replace(proof, place=where.place, unplaced=where.unknown)
         if alone and accused is not None and kind == "inconsistency":
-            proof = replace(proof, causes=self._causes(small.before, seen, wrong))
+            proof = replace(proof, causes=self._causes(small.before, proof.matter, seen, wrong))
         return finding.but(
             kind=kind,
             title=title_of(kind, accused, finding.layer or layer, seen, alone),
@@ -253,9 +273,16 @@ class Examiner:
         )
 
     def _causes(
-        self, whole: Specimen, seen: Observation, wrong: Sequence[str]
+        self,
+        whole: Specimen,
+        matter: Collection[str],
+        seen: Observation,
+        wrong: Sequence[str],
     ) -> tuple[Cause, ...]:
-        """AUDEE's Algorithm 2, on the layer as it was found: small inputs hide differences."""
+        """AUDEE's Algorithm 2, on the layer as it was found: small inputs hide differences.
+
+        Of the parameters that matter; what may have its default is no cause where others may not.
+        """
         right = [n for n in seen.outputs if n not in wrong]
         if len(whole.model.layers) != 1 or not right:
             return ()
@@ -266,8 +293,8 @@ class Examiner:
             self._localizers[builder] = Localizer(self.pool, builder, seconds=self.seconds)
         pairs = zip(whole.model.inputs, whole.inputs, strict=True)
         given = [State.fed(array, item) for item, array in pairs]
-        names = (min(right, key=self._slowness), wrong[0])
-        return tuple(self._localizers[builder].parameters(whole.last, given, names)[0])
+        names = (min(right, key=lambda name: self._slowness(name, whole.last.kind)), wrong[0])
+        return tuple(self._localizers[builder].parameters(whole.last, given, names, matter)[0])
 
     def _matter(
         self, specimen: Specimen, seen: Observation

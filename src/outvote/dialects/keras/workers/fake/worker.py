@@ -424,6 +424,7 @@ MISDEEDS: dict[str, Callable[[list[Array]], list[Array]]] = {
     "lie": lambda outputs: [o * np.float32(1.01) for o in outputs],
     "murmur": lambda outputs: [o * np.float32(1 + 1e-4) for o in outputs],
     "whisper": lambda outputs: [o * np.float32(1 + 1e-6) for o in outputs],
+    "early": lambda outputs: [o * np.float32(1.01) if len(o) == 1 else o for o in outputs],
     "late": lambda outputs: [np.concatenate([o[:1], o[1:] * np.float32(1.01)]) for o in outputs],
     "loud": lambda outputs: [np.where(abs(o) > 9, o * o.dtype.type(1.01), o) for o in outputs],
     "coarse": _coarse,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any
 
 import keras
 from keras import tree
 
-from outvote.core.model import Layer
+from outvote.core.model import Layer, digest_of
 from outvote.core.protocol import (
     DefaultsTold,
     LayersRebuilt,
@@ -24,6 +25,10 @@ from outvote.dialects.keras.workers.keras3.graph import (
     zeros_for_weights,
 )
 from outvote.worker.main import Context
+
+_MOST_TOLD = 1000
+_required: dict[str, tuple[str, ...]] = {}  # parameters that have no default, by kind of layer
+_told: dict[str, dict[str, Any]] = {}  # defaults, by kind and by what has none
 
 
 def rebuild(context: Context, request: RebuildLayers) -> LayersRebuilt:
@@ -63,14 +68,31 @@ def defaults(context: Context, request: TellDefaults) -> DefaultsTold:
 
 
 def _defaults(layer: Layer, workshop: Workshop) -> dict[str, Any]:
-    kind = type(workshop.revive({**spec_of(layer), "build_config": None}))
-    required = [
+    """Of one kind, most that are asked for differ in what they may leave out: told once."""
+    spec = {**spec_of(layer), "build_config": None}
+    kind = digest_of(spec["class_name"], spec["module"], spec["registered_name"])
+    if kind not in _required:
+        _required[kind] = _required_of(type(workshop.revive(spec)))
+    kept = {k: v for k, v in layer.config.items() if k in (*_required[kind], "name", "dtype")}
+    key = digest_of(kind, kept)
+    if key not in _told:
+        if len(_told) >= _MOST_TOLD:
+            _told.clear()
+        _told[key] = _defaults_beside(_required[kind], {**spec, "config": kept}, workshop)
+    return _told[key]
+
+
+def _required_of(kind: type) -> tuple[str, ...]:
+    return tuple(
         p.name
         for p in inspect.signature(kind.__init__).parameters.values()
         if p.default is inspect.Parameter.empty and p.kind is not p.VAR_KEYWORD
-    ]
-    kept = {k: v for k, v in layer.config.items() if k in (*required, "name", "dtype")}
-    spec = {**spec_of(layer), "config": kept, "build_config": None}
+    )
+
+
+def _defaults_beside(
+    required: Sequence[str], spec: dict[str, Any], workshop: Workshop
+) -> dict[str, Any]:
     try:
         made = workshop.revive(spec)
     except (ValueError, TypeError):  # some kinds need one of several optional parameters
