@@ -12,6 +12,7 @@ import pytest
 
 from conftest import fake
 from outvote.campaign import docket
+from outvote.campaign.crew import Crew
 from outvote.campaign.docket import Docket, OddCase
 from outvote.campaign.job import Budget, FuzzJob, SeedFile
 from outvote.campaign.keeper import Keeper
@@ -317,6 +318,34 @@ def test_looks_and_confirming_leave_most_of_the_time_to_new_cases(tmp_path: Path
     waits.looks = 45.0
     assert waits.is_over
     assert waits.left == 0.0
+
+
+@pytest.mark.slow
+def test_what_a_look_waits_for_is_time_of_new_cases(
+    fake_model: Path, fake_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A generation that is under way ends before a look begins."""
+    dockets: list[Docket] = []
+    waits, rest = [0.2], Crew.rest
+    looked = Docket.looked
+
+    def late(crew: Crew) -> None:
+        time.sleep(*waits)
+        rest(crew)
+
+    def note(docket: Docket, *told: Any) -> None:
+        dockets.append(docket)
+        looked(docket, *told)
+
+    monkeypatch.setattr(Crew, "rest", late)
+    monkeypatch.setattr(Docket, "looked", note)
+    targets = (fake("a"), fake("b"), fake("bad", "lie:ReLU"))
+    seeds = (SeedFile("seed", fake_model, fake_data),)
+    budget = Budget(mutants=24, seconds=600.0)
+    job = FuzzJob(seeds, targets, budget=budget, inputs=8, minimise=0.0, confirm=0)
+    spent = start(job, tmp_path / "out")["time"]
+    assert dockets
+    assert dockets[-1].looks <= spent["looking"] + waits[0] / 2
 
 
 def test_who_watches_takes_no_time_of_the_campaign(tmp_path: Path) -> None:

@@ -242,7 +242,7 @@ class Campaign:
         began, report = time.monotonic(), None
         with suppress(Deadly):
             (report,) = yield self._of_births(Look, [one.case.birth])
-        self._docket.looks += time.monotonic() - began
+        self._docket.looks += report.looking if report else time.monotonic() - began
         self._diary.add(LOOKED, one.case.birth)
         with self._store.transaction():
             self._docket.looked(one, report)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from outvote.campaign.equipment import Equipment
@@ -136,8 +136,14 @@ class Crew:
     def look(self, births: Sequence[Birth], ancestors: Iterable[Birth]) -> list[Report | None]:
         """Why targets part on mutants that waited; None where one cannot be made again."""
         self.rest()
+        return [self._timed_look(birth, ancestors) for birth in births]
+
+    def _timed_look(self, birth: Birth, ancestors: Iterable[Birth]) -> Report | None:
+        """What was waited for before, new cases, is no part of its time."""
+        began = time.monotonic()
         with self._looks():
-            return [self._look(birth, ancestors) for birth in births]
+            report = self._look(birth, ancestors)
+        return report and replace(report, looking=time.monotonic() - began)
 
     def _look(self, birth: Birth, ancestors: Iterable[Birth]) -> Report | None:
         trial = self._odd.pop(birth.number, None)

@@ -47,6 +47,7 @@ class Report:
     # By target: lines of its library that a worker, then the campaign, had not run before.
     lines: Mapping[str, LinesReached] = field(default_factory=dict)
     left_out: frozenset[str] = frozenset()  # what an oracle could not look at, in sentences
+    looking: float = 0.0  # seconds that a look took
 
     @property
     def valid(self) -> bool:

@@ -82,7 +82,7 @@ def _defaults(layer: Layer, workshop: Workshop) -> dict[str, Any]:
     return _told[key]
 
 
-def _required_of(kind: type) -> tuple[str, ...]:
+def _required_of(kind: Any) -> tuple[str, ...]:
     return tuple(
         p.name
         for p in inspect.signature(kind.__init__).parameters.values()
