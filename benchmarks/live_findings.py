@@ -1,13 +1,13 @@
 """Collects what campaigns found in the installed releases: docs/findings.md and its scripts.
 
-    python benchmarks/live_findings.py CAMPAIGN... [--run] [--write]
+    python benchmarks/live_findings.py CAMPAIGN... [--run] [--write] [--more]
 
 Findings of several campaigns (and checks) are merged by fingerprint, and told by their causes: the
 place in the library, or what benchmarks/findings_notes.toml says is one, with since when and what
 upstream knows of it. `--run` runs each script, on the accused, which must fail, and on another
 target, which must not; where nobody is accused, on all: one must fail and one must not. What does
 not show is dropped. `--write` puts the scripts into docs/findings/ and the tables into
-docs/findings.md.
+docs/findings.md; with `--more` only causes that are not on the page yet, into a table of their own.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ PAGE = ROOT / "docs" / "findings.md"
 FOLDER = ROOT / "docs" / "findings"
 NOTES = Path(__file__).with_name("findings_notes.toml")
 MARK = Path(__file__).name
+MORE = f"more of {MARK}"
 # Layers that are given whole numbers: ids, or images.
 OF_IDS = ("CategoryEncoding", "Embedding", "Hashing", "IntegerLookup", "Discretization")
 OF_IMAGES = ("ContrastLimitedAdaptiveHistogramEqualization", "AutoContrast", "Equalization",
@@ -78,11 +79,12 @@ def main() -> None:
     parser.add_argument("campaigns", nargs="+", type=Path)
     parser.add_argument("--run", action="store_true", help="run every script, drop what is gone")
     parser.add_argument("--write", action="store_true", help="write docs/findings")
+    parser.add_argument("--more", action="store_true", help="only what is not on the page yet")
     options = parser.parse_args()
     found = collect(options.campaigns)
     if options.run:
         found = showing(found)
-    rows = tables(found)
+    rows = untold(found) if options.more else tables(found)
     print(rows)
     bugs = sum(live.data["triage"] == "bug" for live in found)
     told = causes([live for live in found if not wish_of(live)])
@@ -91,7 +93,7 @@ def main() -> None:
     if options.write:
         named = re.findall(r"\(findings/([\w-]+)\.py\)", rows)
         scripts = {live.name: live.script for live in found if live.name in named}
-        findings_page.write(PAGE, MARK, rows, FOLDER, scripts)
+        findings_page.write(PAGE, MORE if options.more else MARK, rows, FOLDER, scripts)
 
 
 def collect(campaigns: Sequence[Path]) -> list[Live]:
@@ -228,18 +230,30 @@ class CauseRow:
     note: Note
 
     @property
+    def who(self) -> Sequence[str]:
+        found: Sequence[str] = self.first.data["targets"]
+        return found
+
+    @property
+    def where(self) -> str:
+        place = self.first.data["place"]
+        return f"`{place['function']}`, {place['file']}:{place['line']}" if place else ""
+
+    @property
+    def known_by(self) -> list[str]:
+        """By what it is the same as another: the place, a person's words, else the layer."""
+        return list(filter(None, (self.where, self.note.says))) or [self.first.layer_kind]
+
+    @property
     def text(self) -> str:
-        data, place = self.first.data, self.first.data["place"]
         kinds = {live.layer_kind for live in self.others} - {self.first.layer_kind}
         more = f", also {', '.join(f'`{kind}`' for kind in sorted(kinds))}" if kinds else ""
-        where = f"`{place['function']}`, {place['file']}:{place['line']}" if place else ""
-        told = self.note.says or what(data)
         cells = (
             f"[`{self.first.code}`](findings/{self.first.name}.py){more}",
-            ", ".join(data["targets"]),
-            told,
-            data["triage"],
-            where or reading(data),
+            ", ".join(self.who),
+            self.note.says or what(self.first.data),
+            self.first.data["triage"],
+            self.where or reading(self.first.data),
             self.note.since,
             self.note.upstream or "not looked up",
         )
@@ -291,6 +305,22 @@ def tables(found: Sequence[Live]) -> str:
         rows = causes([live for live in wishes if wish_of(live) == wish])
         parts.append("\n".join([f"## Wishes: {wish}", "", HEAD, *(row.text for row in rows)]))
     return "\n\n".join(parts)
+
+
+def untold(found: Sequence[Live]) -> str:
+    """Causes that no other table of the page tells of one of those who are named."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(f"<!-- begin: {MORE} -->")
+    page = before + rest.partition(f"<!-- end: {MORE} -->")[2]
+    told: set[tuple[str, str]] = set()
+    for line in page.splitlines():
+        row = re.match(r"\| \[`(\w+)", line)
+        cells = line.strip("| ").split(" | ") if row else []
+        told |= {(who, part) for who in ", ".join(cells[1:2]).split(", ")
+                 for part in (row[1] if row else "", *cells[2:])}  # fmt: skip
+    rows = causes([live for live in found if not wish_of(live)])
+    new = [row.text for row in rows
+           if not any((who, part) in told for who in row.who for part in row.known_by)]  # fmt: skip
+    return "\n".join([HEAD, *new])
 
 
 def what(data: dict[str, Any]) -> str:
