@@ -41,6 +41,7 @@ from outvote.run.settle import RETRIES, ask_all_settled, ask_each_settled
 pytestmark = pytest.mark.slow
 FAULTS = int(os.environ.get("OUTVOTE_FAULTS", "60"))
 LIMITS = Limits(start_seconds=120, silence_seconds=60)
+MOMENTS = ("before", "during", "after")
 DEADLY = (signal.SIGKILL, signal.SIGSEGV, signal.SIGABRT, signal.SIGTERM, signal.SIGRTMIN + 3)
 
 
@@ -61,7 +62,7 @@ class ShotPool(LocalPool):
         self, name: str, request: Request[R], patience: SharedPatience, first: bool = False
     ) -> Run[R]:
         self._quiet[name] -= 1
-        moment = self._rng.choice(("before", "during", "after", "never"))
+        moment = self._rng.choice((*MOMENTS, "never"))
         if self._quiet[name] > 0:
             moment = "never"
         if moment != "never":
@@ -87,7 +88,10 @@ class ShotPool(LocalPool):
 
 
 def shot_at(targets: Sequence[Target], path: Path, faults: int) -> Counter[str]:
-    """Ask honest targets in all ways, under fire; what they answer is what they always answer."""
+    """Ask honest targets in all ways, under fire; what they answer is what they always answer.
+
+    So often at least, and at every moment.
+    """
     names = [target.name for target in targets]
     with LocalPool(targets, limits=LIMITS) as calm:
         model = read_file(calm, names[0], path).reply.model
@@ -101,7 +105,7 @@ def shot_at(targets: Sequence[Target], path: Path, faults: int) -> Counter[str]:
         model = _read_under_fire(pool, names[0], path)  # weights are blobs of this pool
         request = RunModel(model=model, inputs=(pool.blobs.put(x),), batch=3, steps=9)
         for turn in itertools.count():
-            if sum(pool.shots.values()) >= faults:
+            if sum(pool.shots.values()) >= faults and len(pool.shots) == len(MOMENTS):
                 break
             if turn % 3 == 0:
                 found = [ask_all_settled(pool, names, request)]
@@ -115,7 +119,6 @@ def shot_at(targets: Sequence[Target], path: Path, faults: int) -> Counter[str]:
                 for name, run in runs.items():
                     assert run.ok, f"{name} is accused: {run.outcome} {run.message}"
                     np.testing.assert_array_equal(run.reply.outputs.arrays[0], expected[name])
-        assert set(pool.shots) == {"before", "during", "after"}
         living = {process.pid for process in pool._processes.values()}
     assert not [pid for pid in pool.pids | living if psutil.pid_exists(pid)]
     return pool.shots
