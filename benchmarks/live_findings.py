@@ -38,6 +38,7 @@ MORE = f"more of {MARK}"
 OF_IDS = ("CategoryEncoding", "Embedding", "Hashing", "IntegerLookup", "Discretization")
 OF_IMAGES = ("ContrastLimitedAdaptiveHistogramEqualization", "AutoContrast", "Equalization",
              "Resizing", "CenterCrop", "Rescaling")  # fmt: skip
+LONGEST = 45  # lines of a script
 QUICKEST = ("numpy", "torch", "tensorflow", "openvino", "jax")
 TITLES = {
     "inconsistency": "Wrong values",
@@ -103,7 +104,8 @@ def collect(campaigns: Sequence[Path]) -> list[Live]:
             if not data["repro"] or data["kind"] not in TITLES or not data["minimal"]:
                 continue
             live = Live(data, (folder / data["repro"]).absolute(), data.get("count", 1))
-            if "arrays.npz" in live.script.read_text():  # too large to be read
+            text = live.script.read_text()
+            if "arrays.npz" in text or len(text.splitlines()) > LONGEST:  # too large to be read
                 continue
             known = found.get(data["fingerprint"])
             if known is not None:

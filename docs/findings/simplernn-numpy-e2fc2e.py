@@ -1,0 +1,24 @@
+"""numpy differs by 1 (relative) in SimpleRNN layer 'simplernn_1'
+Exits 1 while the bug is there, 0 when it is gone. Needs keras and numpy."""
+import os, subprocess, sys, numpy as np
+TARGETS = {name: {"KERAS_BACKEND": name} for name in ('tensorflow', 'torch', 'numpy')}
+EXPECTED = np.zeros((1, 2)).astype("float32")  # by an independent NumPy computation in float64
+if "KERAS_BACKEND" not in os.environ:  # every target in a process of its own
+    def run(name, env):
+        command = [env.get("PYTHON", sys.executable), __file__]
+        done = subprocess.run(command, env={**os.environ, **env}, capture_output=True, text=True)
+        died = f"WRONG: exit code {done.returncode} {done.stderr.strip()[-150:]}"
+        return print(f"{name:24}", " ".join((done.stdout or died).split())) or done.returncode
+    sys.exit(any([run(name, env) for name, env in TARGETS.items()]))
+import keras
+x0 = np.array([[[0.0]]], "float32")
+x1 = np.ones((1, 2)).astype("float32")
+x2 = np.array([[False]], "bool")
+layer = keras.layers.SimpleRNN(units=2)
+call = lambda x0, x1, x2: keras.tree.flatten(layer(x0, initial_state=[x1], mask=x2))[0]
+call(x0, x1, x2)  # creates the weights
+layer.set_weights([np.array([[0.0, 0.0]], "float32"), np.array([[0.0, 0.0], [0.0, 0.0]], "float32"), np.array([0.0, 0.0], "float32")])
+y = np.asarray(keras.ops.convert_to_numpy(call(*map(keras.ops.convert_to_tensor, [x0, x1, x2]))))
+right = (y.shape, y.dtype) == (EXPECTED.shape, EXPECTED.dtype)
+right = right and np.allclose(y, EXPECTED, rtol=0, atol=9.5e-37, equal_nan=True)
+sys.exit(print("ok:" if right else "WRONG:", y.dtype, y.shape, y.ravel()[:6]) or not right)
