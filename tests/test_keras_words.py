@@ -179,9 +179,6 @@ def test_what_an_output_squashes_is_passed_on_by_one_more_layer(activation: str)
     assert lesson.passed_on(chain(layer("d", "Dense", "x", activation="relu"))) is None
 
 
-# Float64.
-
-
 def test_what_an_optimiser_does_besides_is_switched_off_by_a_value_that_it_takes() -> None:
     config = {"weight_decay": 0.05, "clipnorm": 1.0, "use_ema": True, "loss_scale_factor": None}
     found = lesson.features({"class_name": "AdamW", "config": config})
@@ -191,6 +188,9 @@ def test_what_an_optimiser_does_besides_is_switched_off_by_a_value_that_it_takes
         ("averaging", {"use_ema": False}),
     )}  # fmt: skip
     assert {feature: without["config"] for feature, without in found.items()} == off
+
+
+# Float64.
 
 
 def test_a_specimen_in_float64_is_wide_everywhere_and_the_same_numbers(tmp_path: Path) -> None:

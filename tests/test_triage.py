@@ -24,9 +24,13 @@ from outvote.core.parts import SHORT
 from outvote.core.specimen import Specimen, fitted
 from outvote.core.states import State
 from outvote.core.target import Target
+from outvote.dialects.keras.targets import BUILT_IN
 from outvote.findings.answer import first_of
 from outvote.findings.finding import Finding
 from outvote.judge.compare import Settings
+from outvote.judge.observation import Observation
+from outvote.judge.rounding import Gap, Rounding
+from outvote.judge.vote import Vote
 from outvote.run.local import LocalPool
 from outvote.run.process import Limits
 from outvote.triage.examine import Examiner
@@ -132,6 +136,23 @@ def test_where_a_single_witness_leads_to_another_fault_two_are_asked(fake_model:
     assert (told.accused, told.triage, told.targets) == ("b", "bug", ("b",))
     assert told.proof is not None
     assert told.proof.specimen.count == 2
+
+
+@pytest.mark.parametrize(("kind", "witness"), [("Conv2D", "torch"), ("Dense", "numpy")])
+def test_who_borrows_what_compiles_is_not_the_first_witness(kind: str, witness: str) -> None:
+    """NumPy's convolutions are JAX's, which are compiled for every shape."""
+    targets = {name: BUILT_IN[name] for name in ("numpy", "jax", "torch", "tensorflow")}
+    vote = Vote((("tensorflow",), ("numpy", "jax", "torch")), ("numpy", "jax", "torch"), "")
+    seen = Observation({}, {}, "inconsistency", Gap(1.0, 0.1), Rounding(()), vote)
+    layer = replace(one_relu().layers[0], kind=kind)
+    specimen = Specimen(replace(one_relu(), layers=(layer,)), (np.ones((1, 3)),))
+    with LocalPool([]) as pool:
+        few, all_of_them = Examiner(pool, targets, Settings())._witnesses(
+            ["tensorflow"], seen, specimen
+        )
+    assert few == ["tensorflow", witness]
+    assert all_of_them[:2] == few
+    assert len(all_of_them) == 3
 
 
 def one_relu() -> Model:
@@ -269,9 +290,6 @@ def test_an_array_too_long_to_read_is_not_written_out() -> None:
 
 def examined(kind: str, matter: Mapping[str, Any], **config: Any) -> Finding:
     from outvote.findings.finding import Proof
-    from outvote.judge.observation import Observation
-    from outvote.judge.rounding import Gap, Rounding
-    from outvote.judge.vote import Vote
 
     model = chain([kind], **config)
     seen = Observation({}, {}, "inconsistency", Gap(1.0, 0.1), Rounding(()), Vote((), (), ""))

@@ -124,6 +124,8 @@ class Examiner:
             small = self._small(specimen, whole, taking_part, self.seconds - small.seconds)
             if small.complete and not small.smaller:
                 return self._told(finding, small, focused, verdict)
+            if not small.smaller:
+                continue
             seen = self.bench.observe(small.specimen, names)
             apart = self._side(finding, seen)
             if apart is None:
